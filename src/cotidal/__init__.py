@@ -1,0 +1,3 @@
+"""cotidal: a replicated, partitioned log that speaks Kafka's wire protocol."""
+
+__version__ = "0.1.0"

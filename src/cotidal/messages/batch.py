@@ -1,0 +1,85 @@
+"""Record batches as values: what the protocol knows of them is their header.
+
+``Batches`` is what a Produce request or a Fetch response carries for one partition. Core and node
+read ``headers`` and pass the whole on; only ``wire`` and ``log`` look at ``data``.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from cotidal.values import LeaderEpoch, Offset, ProducerEpoch, ProducerId, Sequence, WallMillis
+
+HEADER_BYTES: Final = 61
+"""Length of a version 2 batch header: an empty batch is exactly this long."""
+
+COMPRESSION_MASK: Final = 0x07
+TIMESTAMP_TYPE_BIT: Final = 0x08
+TRANSACTIONAL_BIT: Final = 0x10
+CONTROL_BIT: Final = 0x20
+
+
+class BatchHeader(NamedTuple):
+    """The header of one record batch, version 2."""
+
+    base_offset: Offset
+    size_bytes: int
+    """Of the whole batch, header included."""
+    leader_epoch: LeaderEpoch
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: WallMillis
+    max_timestamp: WallMillis
+    producer_id: ProducerId
+    producer_epoch: ProducerEpoch
+    base_sequence: Sequence
+    record_count: int
+
+    @property
+    def last_offset(self) -> Offset:
+        return Offset(self.base_offset + self.last_offset_delta)
+
+    @property
+    def next_offset(self) -> Offset:
+        return Offset(self.base_offset + self.last_offset_delta + 1)
+
+    @property
+    def last_sequence(self) -> Sequence:
+        """Sequences wrap at 2**31, as Kafka's do."""
+        if self.base_sequence < 0:
+            return self.base_sequence
+        return Sequence((self.base_sequence + self.last_offset_delta) & 0x7FFFFFFF)
+
+    @property
+    def is_transactional(self) -> bool:
+        return bool(self.attributes & TRANSACTIONAL_BIT)
+
+    @property
+    def is_control(self) -> bool:
+        return bool(self.attributes & CONTROL_BIT)
+
+    @property
+    def has_log_append_time(self) -> bool:
+        return bool(self.attributes & TIMESTAMP_TYPE_BIT)
+
+    @property
+    def compression(self) -> int:
+        return self.attributes & COMPRESSION_MASK
+
+
+class Batches(NamedTuple):
+    """Consecutive whole batches of one partition, crc checked, and what was wrong after them.
+
+    ``headers`` describes exactly the bytes of ``data``. ``fault`` is None, or one sentence about
+    the batch that follows them and could not be accepted; the bytes of that batch are not in
+    ``data``. A batch cut short at the end (a fetch response may do that) is dropped without fault
+    and told by ``cut``.
+    """
+
+    headers: tuple[BatchHeader, ...]
+    data: bytes | memoryview
+    fault: str | None = None
+    cut: bool = False
+
+
+NO_BATCHES: Final = Batches((), b"")
