@@ -8,7 +8,15 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from cotidal.values import LeaderEpoch, Offset, ProducerEpoch, ProducerId, Sequence, WallMillis
+from cotidal.values import (
+    NO_EPOCH,
+    LeaderEpoch,
+    Offset,
+    ProducerEpoch,
+    ProducerId,
+    Sequence,
+    WallMillis,
+)
 
 HEADER_BYTES: Final = 61
 """Length of a version 2 batch header: an empty batch is exactly this long."""
@@ -83,3 +91,15 @@ class Batches(NamedTuple):
 
 
 NO_BATCHES: Final = Batches((), b"")
+
+
+class Placed(NamedTuple):
+    """Batches with their place in a log.
+
+    A leader gives ``base_offset`` and ``leader_epoch``: each batch in turn gets the next offset, and
+    only its first 16 bytes are new. A follower gives None: the leader's bytes stay as they are.
+    """
+
+    batches: Batches
+    base_offset: Offset | None = None
+    leader_epoch: LeaderEpoch = NO_EPOCH

@@ -1,0 +1,207 @@
+"""What a node wants done. Pure values; imperatives, obeyed in order by the broker or the simulator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple, NewType, TypeAlias
+
+from cotidal.messages.batch import Placed
+from cotidal.values import EpochEntry, LeaderEpoch, Offset, TopicPartition, Uuid, WallMillis
+
+ReadToken = NewType("ReadToken", int)
+PersistToken = NewType("PersistToken", int)
+
+
+class Respond(NamedTuple):
+    """Send a reply. Replies of a connection come in the order of its requests."""
+
+    connection: int
+    api_key: int
+    api_version: int
+    correlation_id: int
+    message: object
+
+
+class CloseConnection(NamedTuple):
+    connection: int
+    reason: str
+
+
+class PauseReading(NamedTuple):
+    """Too many requests of this connection wait for an answer."""
+
+    connection: int
+
+
+class ResumeReading(NamedTuple):
+    connection: int
+
+
+class Append(NamedTuple):
+    """Write to the page cache; answered by Appended or LogFailed."""
+
+    partition: TopicPartition
+    entries: tuple[Placed, ...]
+    stamp_time: bool
+    """Stamp LogAppendTime into the batches."""
+
+
+class Want(NamedTuple):
+    """One partition of a Read: whole batches from the one that holds ``offset``, all below ``below``."""
+
+    partition: TopicPartition
+    offset: Offset
+    max_bytes: int
+    below: Offset
+
+
+class Read(NamedTuple):
+    """Answered by ReadDone. The first non-empty result holds at least one whole batch."""
+
+    token: ReadToken
+    wants: tuple[Want, ...]
+    max_bytes: int
+    """In all. What no longer fits is answered with nothing."""
+
+
+class FindTime(NamedTuple):
+    """The first record at or after ``timestamp`` (None: the one with the largest); TimeFound."""
+
+    token: ReadToken
+    partition: TopicPartition
+    timestamp: WallMillis | None
+    below: Offset
+
+
+class Found(NamedTuple):
+    offset: Offset
+    timestamp: WallMillis
+    leader_epoch: LeaderEpoch
+
+
+class MetadataBatch(NamedTuple):
+    """One batch of the metadata log: metadata records, or control records of the quorum."""
+
+    base_offset: Offset
+    leader_epoch: LeaderEpoch
+    records: tuple[object, ...]
+    control: bool
+    wall: WallMillis
+
+
+class QuorumState(NamedTuple):
+    state: object
+    """QuorumStateData."""
+
+
+Write: TypeAlias = MetadataBatch | QuorumState
+
+
+class Persist(NamedTuple):
+    """Write and fsync, in order; answered by Persisted once all of it is durable."""
+
+    token: PersistToken
+    writes: tuple[Write, ...]
+
+
+class OpenLog(NamedTuple):
+    """Open or create; answered by LogOpened or LogFailed."""
+
+    partition: TopicPartition
+    topic_id: Uuid
+    settings: Mapping[str, str]
+    """The topic's effective settings, by Kafka's names."""
+
+
+class ConfigureLog(NamedTuple):
+    partition: TopicPartition
+    settings: Mapping[str, str]
+
+
+class DeleteLog(NamedTuple):
+    partition: TopicPartition
+    topic_id: Uuid
+
+
+class TruncateTo(NamedTuple):
+    """Answered by LogOpened with what is left."""
+
+    partition: TopicPartition
+    offset: Offset
+
+
+class AdvanceStart(NamedTuple):
+    """DeleteRecords. Answered by StartMoved."""
+
+    partition: TopicPartition
+    offset: Offset
+
+
+class Retain(NamedTuple):
+    """Apply retention by time and size, never to ``below`` or beyond. StartMoved if it did."""
+
+    partition: TopicPartition
+    below: Offset
+
+
+class SaveEpochs(NamedTuple):
+    partition: TopicPartition
+    epochs: tuple[EpochEntry, ...]
+
+
+class SaveProducers(NamedTuple):
+    partition: TopicPartition
+    snapshot: object
+    """A ProducerSnapshot."""
+
+
+class SaveHighWatermarks(NamedTuple):
+    watermarks: tuple[tuple[TopicPartition, Offset], ...]
+
+
+class MeasureLogs(NamedTuple):
+    """Answered by LogsMeasured."""
+
+    token: ReadToken
+
+
+class Note(NamedTuple):
+    """A sentence for the log."""
+
+    level: str
+    text: str
+
+
+class Serve(NamedTuple):
+    """The node is ready: clients may connect."""
+
+
+class Stop(NamedTuple):
+    """Nothing is parked any more: flush, mark clean, exit."""
+
+    broker_epoch: int
+
+
+Effect: TypeAlias = (
+    Respond
+    | CloseConnection
+    | PauseReading
+    | ResumeReading
+    | Append
+    | Read
+    | FindTime
+    | Persist
+    | OpenLog
+    | ConfigureLog
+    | DeleteLog
+    | TruncateTo
+    | AdvanceStart
+    | Retain
+    | SaveEpochs
+    | SaveProducers
+    | SaveHighWatermarks
+    | MeasureLogs
+    | Note
+    | Serve
+    | Stop
+)

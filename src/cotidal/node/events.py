@@ -1,0 +1,143 @@
+"""What can happen to a node. Pure values; past participles.
+
+The broker makes them from sockets, files and the clock, the simulator from its own.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, NewType, TypeAlias
+
+from cotidal.messages.batch import BatchHeader
+from cotidal.node.effects import Found, PersistToken, ReadToken, Write
+from cotidal.values import EpochEntry, Offset, TopicPartition, Uuid, WallMillis
+
+ConnectionId = NewType("ConnectionId", int)
+
+
+class Request(NamedTuple):
+    """One decoded request. ``message`` is the request's value class from ``messages.rpc``."""
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+    message: object
+
+
+class ConnectionOpened(NamedTuple):
+    connection: ConnectionId
+    listener: str
+    peer: str
+
+
+class Received(NamedTuple):
+    """All complete requests of one socket read, in order."""
+
+    connection: ConnectionId
+    requests: tuple[Request, ...]
+    wall: WallMillis
+
+
+class ConnectionLost(NamedTuple):
+    connection: ConnectionId
+
+
+class Started(NamedTuple):
+    """What the node's disk says about the metadata log; the first event of a node's life."""
+
+    quorum_state: object | None
+    """QuorumStateData, or None on a new disk."""
+    log: tuple[Write, ...]
+    """The batches of the metadata log from its start or last snapshot on, in order."""
+    incarnation: Uuid
+    wall: WallMillis
+
+
+class Persisted(NamedTuple):
+    token: PersistToken
+
+
+class LogOpened(NamedTuple):
+    """A partition's log is open; the core rebuilds its state from these facts."""
+
+    partition: TopicPartition
+    start_offset: Offset
+    end_offset: Offset
+    high_watermark: Offset
+    """From the checkpoint; the core clamps it into the log."""
+    epochs: tuple[EpochEntry, ...]
+    producers: object | None
+    """A ProducerSnapshot, or None."""
+    headers_after: tuple[BatchHeader, ...]
+
+
+class LogFailed(NamedTuple):
+    """The disk failed this log: it is offline until the node restarts."""
+
+    partition: TopicPartition
+    reason: str
+
+
+class Appended(NamedTuple):
+    """Everything below ``end_offset`` is in the page cache and survives kill -9."""
+
+    partition: TopicPartition
+    end_offset: Offset
+    append_time: WallMillis
+    """The time stamped into the batches of a LogAppendTime topic, otherwise -1."""
+    rolled: bool
+    """A new segment was begun: time for a snapshot of the producer state."""
+
+
+class ReadDone(NamedTuple):
+    """One result for each Want of the Read, in order: bytes of whole batches, or what went wrong."""
+
+    token: ReadToken
+    results: tuple[bytes | memoryview | str, ...]
+
+
+class TimeFound(NamedTuple):
+    token: ReadToken
+    found: Found | None
+
+
+class StartMoved(NamedTuple):
+    """Retention or DeleteRecords moved the log's start."""
+
+    partition: TopicPartition
+    start_offset: Offset
+
+
+class LogsMeasured(NamedTuple):
+    token: ReadToken
+    sizes: tuple[tuple[TopicPartition, int], ...]
+    total_bytes: int
+    usable_bytes: int
+
+
+class Ticked(NamedTuple):
+    """A deadline has passed."""
+
+    wall: WallMillis
+
+
+class ShutdownRequested(NamedTuple):
+    """SIGTERM: answer what is parked, hand over what can be handed over, stop."""
+
+
+Event: TypeAlias = (
+    ConnectionOpened
+    | Received
+    | ConnectionLost
+    | Started
+    | Persisted
+    | LogOpened
+    | LogFailed
+    | Appended
+    | ReadDone
+    | TimeFound
+    | StartMoved
+    | LogsMeasured
+    | Ticked
+    | ShutdownRequested
+)
