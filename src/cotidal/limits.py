@@ -41,3 +41,50 @@ OUTPUT_HIGH_WATER_BYTES: Final = 4 * MIB
 
 CONNECTION_IDLE_MS: Final = 600_000
 """Kafka's connections.max.idle.ms."""
+
+# log
+
+LOG_OPEN_FILES: Final = 400
+"""Descriptors that log files may hold. The usual soft limit is 1,024; sockets need the rest."""
+
+LOG_RECENT_BATCHES: Final = 1024
+"""Batches at a log's tail whose positions are kept in memory, so that a reader who keeps up needs
+no index: 16 bytes each, at most twice this many, 32 KB a partition."""
+
+LOG_RESUME_POINTS: Final = 64
+"""Readers behind the tail whose next position is remembered, so that each read on is one pread."""
+
+LOG_SCAN_BYTES: Final = 1024 * 1024
+"""Read at once when a segment is walked (recovery, verification)."""
+
+LOG_INDEX_ENTRIES_BUFFERED: Final = 64
+"""Index entries kept before they are written: one write for each 256 KB of log. A crash loses
+them, and recovery makes them anew."""
+
+JOURNAL_SENTENCES_PER_MINUTE: Final = 5
+"""Of one kind that a peer can provoke: enough to see what happens, too few to fill a disk."""
+
+HELD_BYTES_MAX: Final = 256 * MIB
+"""Bytes of frames that have begun to arrive and of requests that are not yet written, over all
+connections. Past it only the connection nearest to the end of its frame is read."""
+
+PARTIAL_FRAME_STALL_MS: Final = 30_000
+"""A connection that stops in the middle of a frame for this long is closed: it holds memory."""
+
+LISTEN_BACKLOG: Final = 1_024
+"""Connections the kernel keeps for us between two turns of the loop."""
+
+METRICS_REQUEST_BYTES_MAX: Final = 8 * KIB
+"""Of a scrape's request line and headers."""
+
+METRICS_CONNECTIONS_MAX: Final = 32
+"""Scrapers at once: one Prometheus, a colleague's curl, a probe, and room."""
+
+MALLOC_MMAP_THRESHOLD_BYTES: Final = 32 * MIB
+"""glibc's largest. Below it a freed request stays on the heap for the next one."""
+
+MALLOC_TRIM_THRESHOLD_BYTES: Final = 64 * MIB
+"""Free bytes at the top of the heap that we keep."""
+
+FAULT_EVENTS_TOLD: Final = 32
+"""Events before a fault that are told with it."""
