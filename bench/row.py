@@ -1,0 +1,168 @@
+"""The rows of the table: what is measured, which way is better, and what cotidal aims at. Pure.
+
+A goal is a ratio, cotidal to Kafka in the same run on the same machine: absolute numbers of two
+machines, or of two days, say little about each other.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import Final, NamedTuple
+
+
+class Better(Enum):
+    HIGHER = "higher"
+    LOWER = "lower"
+
+
+class Row(NamedTuple):
+    key: str
+    title: str
+    unit: str
+    better: Better
+    goal: float | None = None
+    """Of the ratio: at least this where higher is better, at most this where lower is."""
+
+
+class Sample(NamedTuple):
+    """One measurement of one row."""
+
+    value: float
+    client_cores: float | None = None
+    """CPU time of the client per second of wall time; None where there is no client."""
+    server_cores: float | None = None
+
+
+class Standing(NamedTuple):
+    """A row with what was measured: medians, and whether the goal is met."""
+
+    row: Row
+    samples: Mapping[str, Sequence[Sample]]
+    """By contestant. A contestant without samples is absent."""
+
+    def median(self, contestant: str) -> float | None:
+        samples = self.samples.get(contestant)
+        return statistics.median(sample.value for sample in samples) if samples else None
+
+    def cores(self, contestant: str) -> tuple[float, float] | None:
+        """Medians of what client and server used."""
+        pairs = [
+            (sample.client_cores, sample.server_cores)
+            for sample in self.samples.get(contestant, ())
+            if sample.client_cores is not None and sample.server_cores is not None
+        ]
+        if not pairs:
+            return None
+        clients, servers = zip(*pairs, strict=True)
+        return statistics.median(clients), statistics.median(servers)
+
+    def ratio(self, contestant: str, to: str) -> float | None:
+        ours, theirs = self.median(contestant), self.median(to)
+        return ours / theirs if ours is not None and theirs else None
+
+    def is_met(self, contestant: str, to: str) -> bool | None:
+        """None where there is no goal or nothing to compare."""
+        ratio = self.ratio(contestant, to)
+        if ratio is None or self.row.goal is None:
+            return None
+        return (
+            ratio >= self.row.goal if self.row.better is Better.HIGHER else ratio <= self.row.goal
+        )
+
+
+START: Final = Row("start_seconds", "start to first Metadata", "s", Better.LOWER, 0.1)
+IDLE_RESIDENT: Final = Row("idle_resident_mb", "resident memory, idle", "MB", Better.LOWER, 0.1)
+IDLE_PSS: Final = Row("idle_pss_mb", "proportional memory, idle", "MB", Better.LOWER)
+LOADED_RESIDENT: Final = Row(
+    "loaded_resident_mb", "resident memory, after load", "MB", Better.LOWER, 0.1
+)
+LOADED_PSS: Final = Row("loaded_pss_mb", "proportional memory, after load", "MB", Better.LOWER)
+IDLE_CPU: Final = Row("idle_cpu_percent", "CPU when idle", "% of a core", Better.LOWER, 0.2)
+
+
+class Load(NamedTuple):
+    """One run of the load generator, and the rows that its result fills."""
+
+    verb: str
+    acks: str
+    size_bytes: int
+    partitions: int
+    rows: tuple[tuple[Row, str], ...]
+    """Row, and the field of the generator's answer that is its value."""
+    reads: bool = False
+    """Whether the load reads back the topic that the load before it has written."""
+
+
+LOADS: Final = (
+    Load(
+        *("produce", "1", 1024, 6),
+        ((Row("produce_1k_1", "produce 1 KB, acks=1", "MB/s", Better.HIGHER, 1.5), "mb_per_s"),),
+    ),
+    Load(
+        *("produce", "all", 1024, 6),
+        (
+            (
+                Row("produce_1k_all", "produce 1 KB, acks=all", "MB/s", Better.HIGHER, 1.5),
+                "mb_per_s",
+            ),
+        ),
+    ),
+    Load(
+        *("consume", "all", 1024, 6),
+        ((Row("consume_1k", "consume 1 KB", "MB/s", Better.HIGHER, 1.5), "mb_per_s"),),
+        reads=True,
+    ),
+    Load(
+        *("produce", "all", 100, 6),
+        (
+            (
+                Row("produce_100", "produce 100 B, acks=all", "records/s", Better.HIGHER, 1.0),
+                "records_per_s",
+            ),
+        ),
+    ),
+    Load(
+        *("latency", "1", 100, 1),
+        (
+            (Row("p50_1", "one 100 B in flight, acks=1, p50", "us", Better.LOWER, 0.3), "p50_us"),
+            (Row("p99_1", "one 100 B in flight, acks=1, p99", "us", Better.LOWER, 0.3), "p99_us"),
+        ),
+    ),
+    Load(
+        *("latency", "all", 100, 1),
+        (
+            (
+                Row("p50_all", "one 100 B in flight, acks=all, p50", "us", Better.LOWER, 0.3),
+                "p50_us",
+            ),
+            (
+                Row("p99_all", "one 100 B in flight, acks=all, p99", "us", Better.LOWER, 0.3),
+                "p99_us",
+            ),
+        ),
+    ),
+    Load(
+        *("pipelined", "all", 100, 1),
+        (
+            (
+                Row(
+                    *("unbatched", "unbatched 100 B, acks=all, 100 in flight", "requests/s"),
+                    *(Better.HIGHER, 10.0),
+                ),
+                "requests_per_s",
+            ),
+        ),
+    ),
+)
+
+ROWS: Final = (
+    START,
+    IDLE_RESIDENT,
+    IDLE_PSS,
+    LOADED_RESIDENT,
+    LOADED_PSS,
+    IDLE_CPU,
+    *(row for load in LOADS for row, _ in load.rows),
+)

@@ -1,0 +1,157 @@
+"""One run: the contestants are started, loaded and measured in turns, then stopped.
+
+Turns alternate (Kafka, cotidal, Kafka, ...) for every single load, so that what the machine does
+meanwhile falls on both. Every load is run once unmeasured before: a JVM needs it. What is measured
+when, and why then:
+
+  start        as often as there are repetitions, each with an empty data directory
+  idle memory  a few seconds after the last start, before any load
+  loads        in turns
+  memory       right after the loads
+  idle CPU     at the end and of all at once: a JVM that has just started still compiles
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from bench import usage
+from bench.load import FULL, QUICK, WARMUP, Target, Volume, has_generator
+from bench.row import (
+    IDLE_CPU,
+    IDLE_PSS,
+    IDLE_RESIDENT,
+    LOADED_PSS,
+    LOADED_RESIDENT,
+    LOADS,
+    ROWS,
+    START,
+    Row,
+    Sample,
+    Standing,
+)
+from bench.server import Recipe, Server
+
+Cook = Callable[[int, Path], Recipe]
+"""Prepares a new cluster of so many brokers in a directory."""
+
+
+class Contestant(NamedTuple):
+    name: str
+    cook: Cook
+
+
+class Plan(NamedTuple):
+    brokers: int
+    repetitions: int
+    volume: Volume
+    warmup: Volume
+    settle_seconds: float
+    idle_seconds: float
+
+
+def full(brokers: int) -> Plan:
+    return Plan(brokers, 3, FULL, WARMUP, settle_seconds=5, idle_seconds=10)
+
+
+def quick(brokers: int) -> Plan:
+    return Plan(brokers, 1, QUICK, QUICK, settle_seconds=2, idle_seconds=5)
+
+
+class Run:
+    """What has been measured so far."""
+
+    __slots__ = ("_contestants", "_plan", "_samples", "_work")
+
+    def __init__(self, contestants: Sequence[Contestant], plan: Plan, work: Path) -> None:
+        self._contestants = contestants
+        self._plan = plan
+        self._work = work
+        self._samples: dict[Row, dict[str, list[Sample]]] = {}
+
+    def standings(self) -> tuple[Standing, ...]:
+        return tuple(Standing(row, self._samples.get(row, {})) for row in ROWS)
+
+    def measure(self) -> None:
+        with self._started() as servers:
+            self._settle()
+            self._measure_memory(servers, IDLE_RESIDENT, IDLE_PSS)
+            if has_generator():
+                self._measure_loads(servers)
+                self._measure_memory(servers, LOADED_RESIDENT, LOADED_PSS)
+            else:
+                say("Go is not installed: the rows that need load are left out")
+            self._settle()
+            self._measure_idle_cpu(servers)
+
+    @contextlib.contextmanager
+    def _started(self) -> Iterator[dict[str, Server]]:
+        """Start everything as often as there are repetitions; the last ones stay."""
+        servers: dict[str, Server] = {}
+        with contextlib.ExitStack() as stack:
+            for repetition in range(self._plan.repetitions):
+                is_last = repetition == self._plan.repetitions - 1
+                for contestant in self._contestants:
+                    say(f"start {repetition + 1}/{self._plan.repetitions}: {contestant.name}")
+                    directory = self._work / f"{contestant.name.split()[0]}-{repetition}"
+                    directory.mkdir()
+                    server = Server(contestant.cook(self._plan.brokers, directory)).start()
+                    stack.callback(server.stop)
+                    self._note(START, contestant.name, Sample(server.start_seconds))
+                    if is_last:
+                        servers[contestant.name] = server
+                    else:
+                        server.stop()
+            yield servers
+
+    def _measure_loads(self, servers: dict[str, Server]) -> None:
+        targets = {name: Target(server) for name, server in servers.items()}
+        rounds = [None, *range(1, self._plan.repetitions + 1)]
+        for number in rounds:
+            volume = self._plan.warmup if number is None else self._plan.volume
+            stage = "warm-up" if number is None else f"load {number}/{self._plan.repetitions}"
+            for load in LOADS:
+                for name, target in targets.items():
+                    say(f"{stage}: {load.rows[0][0].title}: {name}")
+                    for row, sample in target.run(load, volume).items():
+                        if number is not None:
+                            self._note(row, name, sample)
+            for target in targets.values():
+                target.drop_topics()
+
+    def _measure_memory(self, servers: dict[str, Server], resident: Row, shared: Row) -> None:
+        for name, server in servers.items():
+            used = usage.memory(server.pids())
+            self._note(resident, name, Sample(used.resident_mb))
+            self._note(shared, name, Sample(used.proportional_mb))
+
+    def _measure_idle_cpu(self, servers: dict[str, Server]) -> None:
+        for repetition in range(self._plan.repetitions):
+            say(f"idle {repetition + 1}/{self._plan.repetitions}")
+            before = {name: usage.cpu_seconds(server.pids()) for name, server in servers.items()}
+            begun = time.monotonic()
+            time.sleep(self._plan.idle_seconds)
+            for name, server in servers.items():
+                used = usage.cpu_seconds(server.pids()) - before[name]
+                percent = 100 * used / (time.monotonic() - begun)
+                self._note(IDLE_CPU, name, Sample(percent))
+
+    def _settle(self) -> None:
+        say("letting things settle")
+        time.sleep(self._plan.settle_seconds)
+
+    def _note(self, row: Row, name: str, sample: Sample) -> None:
+        self._samples.setdefault(row, {}).setdefault(name, []).append(sample)
+
+
+def say(sentence: str) -> None:
+    """Progress, on stderr: one line that is written over on a terminal, else a line each."""
+    if sys.stderr.isatty():
+        print(f"\r\033[K{sentence}", end="", file=sys.stderr, flush=True)
+    else:
+        print(sentence, file=sys.stderr, flush=True)
