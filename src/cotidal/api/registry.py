@@ -1,0 +1,81 @@
+"""THE TABLE of the APIs that are served: key, versions, and who answers. Pure.
+
+Versions are exactly those that Apache Kafka 4.3 answers to ApiVersions. A module of this package
+holds each API; it is imported when the API is first asked for, so that a node starts fast.
+
+  CONNECTION   answered from what the connection itself knows
+  BROKER       ``answer(request, asked, view) -> response``, from this broker's committed image
+  CONTROLLER   ``decide(request, asked, controller) -> Decision``; answered once it is committed
+  PARTITION    the data plane: node/ talks to the partitions, the module builds the answers
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from importlib import import_module
+from types import ModuleType
+from typing import Final, NamedTuple
+
+from cotidal.messages.rpc.apis import APIS as KNOWN
+from cotidal.messages.rpc.apis import ApiKey
+
+
+class Owner(Enum):
+    CONNECTION = "connection"
+    BROKER = "broker"
+    CONTROLLER = "controller"
+    PARTITION = "partition"
+
+
+class Api(NamedTuple):
+    key: ApiKey
+    name: str
+    oldest: int
+    """The oldest version that is served."""
+    newest: int
+    owner: Owner
+    controller_listener: bool = False
+    """Served on the controller's listener too."""
+    advertised_from: int | None = None
+    """Where ApiVersions claims an older version than is served."""
+
+    @property
+    def advertised_oldest(self) -> int:
+        return self.oldest if self.advertised_from is None else self.advertised_from
+
+    def serves(self, version: int) -> bool:
+        return self.oldest <= version <= self.newest
+
+
+_TABLE: Final = (
+    # librdkafka drops compression unless Produce is advertised from 0 (KAFKA-18659)
+    Api(ApiKey.PRODUCE, "Produce", 3, 13, Owner.PARTITION, advertised_from=0),
+    Api(ApiKey.FETCH, "Fetch", 4, 18, Owner.PARTITION, True),
+    Api(ApiKey.LIST_OFFSETS, "ListOffsets", 1, 11, Owner.PARTITION),
+    Api(ApiKey.METADATA, "Metadata", 0, 13, Owner.BROKER),
+    Api(ApiKey.FIND_COORDINATOR, "FindCoordinator", 0, 6, Owner.BROKER),
+    Api(ApiKey.API_VERSIONS, "ApiVersions", 0, 4, Owner.CONNECTION, True),
+    Api(ApiKey.CREATE_TOPICS, "CreateTopics", 2, 7, Owner.CONTROLLER, True),
+    Api(ApiKey.DELETE_TOPICS, "DeleteTopics", 1, 6, Owner.CONTROLLER, True),
+    Api(ApiKey.DELETE_RECORDS, "DeleteRecords", 0, 2, Owner.PARTITION),
+    Api(ApiKey.INIT_PRODUCER_ID, "InitProducerId", 0, 5, Owner.PARTITION),
+    Api(ApiKey.OFFSET_FOR_LEADER_EPOCH, "OffsetForLeaderEpoch", 2, 4, Owner.PARTITION),
+    Api(ApiKey.DESCRIBE_CONFIGS, "DescribeConfigs", 1, 4, Owner.BROKER, True),
+    Api(ApiKey.ALTER_CONFIGS, "AlterConfigs", 0, 2, Owner.CONTROLLER, True),
+    Api(ApiKey.DESCRIBE_LOG_DIRS, "DescribeLogDirs", 1, 5, Owner.PARTITION),
+    Api(ApiKey.CREATE_PARTITIONS, "CreatePartitions", 0, 3, Owner.CONTROLLER, True),
+    Api(ApiKey.INCREMENTAL_ALTER_CONFIGS, "IncrementalAlterConfigs", 0, 1, Owner.CONTROLLER, True),
+    Api(ApiKey.DESCRIBE_QUORUM, "DescribeQuorum", 0, 2, Owner.BROKER, True),
+    Api(ApiKey.DESCRIBE_CLUSTER, "DescribeCluster", 0, 2, Owner.BROKER, True),
+    Api(ApiKey.DESCRIBE_PRODUCERS, "DescribeProducers", 0, 0, Owner.BROKER),
+    Api(ApiKey.LIST_CONFIG_RESOURCES, "ListConfigResources", 0, 1, Owner.BROKER),
+    Api(ApiKey.DESCRIBE_TOPIC_PARTITIONS, "DescribeTopicPartitions", 0, 0, Owner.BROKER),
+)
+
+APIS: Final[dict[int, Api]] = {int(api.key): api for api in _TABLE}
+"""By key. Iteration is in the order of the keys."""
+
+
+def handler(key: int) -> ModuleType:
+    """The module of an API that is in the table."""
+    return import_module(f"cotidal.api.{KNOWN[APIS[key].key].module}")

@@ -1,0 +1,56 @@
+"""What a BROKER handler may look at: this broker's committed knowledge. Pure.
+
+Nothing speculative is visible here, so an answer never reveals a decision that could still be lost
+(DURABLE_BEFORE_TOLD).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol
+
+from cotidal.core.cluster.image import Image
+from cotidal.core.partition.replica import Replica
+from cotidal.values import LeaderEpoch, NodeId, Offset, TopicPartition, Uuid, WallMillis
+
+
+class VoterView(NamedTuple):
+    """How far a voter or observer of the metadata quorum has got, as its leader knows it."""
+
+    node_id: NodeId
+    directory_id: Uuid
+    end_offset: Offset
+    last_fetch_ms: WallMillis
+    """-1 where it is not known."""
+    last_caught_up_ms: WallMillis
+
+
+class QuorumView(NamedTuple):
+    leader_id: NodeId
+    """NO_NODE while an election is under way."""
+    leader_epoch: LeaderEpoch
+    high_watermark: Offset
+    voters: tuple[VoterView, ...]
+    observers: tuple[VoterView, ...] = ()
+
+
+class View(Protocol):
+    @property
+    def node_id(self) -> NodeId: ...
+
+    @property
+    def cluster_id(self) -> str: ...
+
+    @property
+    def image(self) -> Image:
+        """The committed image. Read only."""
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """Static settings, as in server.properties."""
+
+    @property
+    def quorum(self) -> QuorumView: ...
+
+    def replica(self, partition: TopicPartition) -> Replica | None:
+        """This broker's replica of a partition, if it has one."""
