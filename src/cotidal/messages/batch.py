@@ -96,8 +96,8 @@ NO_BATCHES: Final = Batches((), b"")
 class Placed(NamedTuple):
     """Batches with their place in a log.
 
-    A leader gives ``base_offset`` and ``leader_epoch``: each batch in turn gets the next offset, and
-    only its first 16 bytes are new. A follower gives None: the leader's bytes stay as they are.
+    A leader gives ``base_offset`` and ``leader_epoch``: each batch in turn gets the next offset,
+    and only its first 16 bytes are new. A follower gives None: the leader's bytes stay as they are.
     """
 
     batches: Batches

@@ -1,0 +1,1 @@
+"""Codecs of records, generated; loaded when first needed."""

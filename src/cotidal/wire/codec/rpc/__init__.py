@@ -1,0 +1,1 @@
+"""Codecs of requests and responses, generated; loaded when first needed."""
