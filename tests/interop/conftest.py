@@ -7,12 +7,17 @@ that a test asks for what Kafka does, and not for what we think it does.
 from __future__ import annotations
 
 import os
+import random
 import sys
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Final, NamedTuple
 
 import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # bench/ is not part of the package
 
@@ -20,6 +25,24 @@ from bench import apache_kafka, cotidal_cluster
 from bench.server import Recipe, Server, serving
 
 Tool = Callable[..., str]
+
+CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
+SEGMENT_BYTES: Final = 1 << 20
+"""The smallest that Kafka allows."""
+RECORDS: Final = 4000
+FIRST_TIMESTAMP: Final = 1_700_000_000_000
+
+
+class Written(NamedTuple):
+    """A record as a client sent it, and as it must be found again."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes], ...]
+    timestamp: int
+
+
+Writer = Callable[[str, str], tuple[Written, ...]]
 
 
 def recipe(directory: Path, brokers: int = 1) -> Recipe:
@@ -37,6 +60,11 @@ def kafka() -> None:
         apache_kafka.jars()
     except apache_kafka.KafkaMissing as missing:
         pytest.skip(str(missing))
+
+
+@pytest.fixture(scope="session")
+def recipe_under_test() -> Callable[[Path], Recipe]:
+    return recipe
 
 
 @pytest.fixture(scope="session")
@@ -63,3 +91,54 @@ def tool(server: Server) -> Tool:
 def topic() -> str:
     """A name that no other test uses."""
     return f"interop-{uuid.uuid4().hex[:8]}"
+
+
+def _records(seed: str) -> tuple[Written, ...]:
+    """Some without key, without value, with headers; text that compresses, but not to nothing."""
+    draw = random.Random(seed)
+    return tuple(
+        Written(
+            None if number % 10 == 3 else f"key-{number}".encode(),
+            None if number % 100 == 7 else draw.randbytes(500).hex().encode(),
+            (("trace", draw.randbytes(4)), ("empty", b"")) if number % 10 == 5 else (),
+            FIRST_TIMESTAMP + number,
+        )
+        for number in range(RECORDS)
+    )
+
+
+@pytest.fixture(scope="session")
+def write() -> Writer:
+    """Fill a new topic of one partition and several segments, named after its codec."""
+
+    def fill(bootstrap: str, codec: str) -> tuple[Written, ...]:
+        topic = f"written-{codec}"
+        settings = {"segment.bytes": str(SEGMENT_BYTES)}
+        admin = AdminClient({"bootstrap.servers": bootstrap})
+        admin.create_topics([NewTopic(topic, 1, 1, config=settings)])[topic].result(30)
+        producer = Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "enable.idempotence": True,
+                "compression.type": codec,
+                "linger.ms": 20,
+                "batch.num.messages": 50,  # many batches, many index entries
+            }
+        )
+        failures: list[object] = []
+        records = _records(codec)
+        for record in records:
+            producer.produce(
+                topic,
+                value=record.value,
+                key=record.key,
+                headers=list(record.headers),
+                timestamp=record.timestamp,
+                on_delivery=lambda error, _message: failures.append(error) if error else None,
+            )
+            producer.poll(0)
+        assert producer.flush(60) == 0
+        assert not failures
+        return records
+
+    return fill
