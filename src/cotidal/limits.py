@@ -66,7 +66,7 @@ JOURNAL_SENTENCES_PER_MINUTE: Final = 5
 
 HELD_BYTES_MAX: Final = 256 * MIB
 """Bytes of frames that have begun to arrive and of requests that are not yet written, over all
-connections. Past it only the connection nearest to the end of its frame is read."""
+connections. Past it only the connection whose frame has got furthest is read."""
 
 PARTIAL_FRAME_STALL_MS: Final = 30_000
 """A connection that stops in the middle of a frame for this long is closed: it holds memory."""
@@ -88,3 +88,9 @@ MALLOC_TRIM_THRESHOLD_BYTES: Final = 64 * MIB
 
 FAULT_EVENTS_TOLD: Final = 32
 """Events before a fault that are told with it."""
+
+# client
+
+RESPONSE_BYTES_MAX: Final = 256 * MIB
+"""The largest answer a client of ours accepts: fetches ask for at most 50 MiB and a broker may
+exceed that by one batch, whose own bound is FRAME_BYTES_MAX."""

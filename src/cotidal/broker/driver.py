@@ -147,7 +147,7 @@ class Driver:
             counters.latency.add(took, requests)
 
     def _arm(self, now: Millis) -> None:
-        """Have the timer ring at the node's next deadline, or earlier: ringing early is harmless."""
+        """Have the timer ring at the node's next deadline, or earlier: that is harmless."""
         deadline = self._node.next_deadline()
         if deadline is None:
             return

@@ -59,8 +59,8 @@ class Journal:
             self._minute = minute
             for earlier, count in self._counts.items():
                 if count > JOURNAL_SENTENCES_PER_MINUTE:
-                    left_out = count - JOURNAL_SENTENCES_PER_MINUTE
-                    self.say(level, f"{left_out} more sentences of the kind '{earlier}' were left out")
+                    more = count - JOURNAL_SENTENCES_PER_MINUTE
+                    self.say(level, f"{more} more sentences about '{earlier}' were left out")
             self._counts.clear()
         count = self._counts.get(kind, 0) + 1
         self._counts[kind] = count

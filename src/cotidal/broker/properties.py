@@ -28,7 +28,7 @@ def parse_properties(text: str) -> dict[str, str]:
 
 def properties_text(values: Mapping[str, str]) -> str:
     """One ``name=value`` line each, escaped so that parse_properties gives the same back."""
-    return "".join(f"{_escaped(name, True)}={_escaped(value, False)}\n" for name, value in values.items())
+    return "".join(f"{_escaped(n, True)}={_escaped(v, False)}\n" for n, v in values.items())
 
 
 def _pairs(text: str) -> Iterator[tuple[str, str]]:
@@ -97,7 +97,7 @@ def _unescaped(text: str) -> str:
         if char == "u":
             digits = text[at : at + 4]
             if len(digits) != 4 or not all(c in "0123456789abcdefABCDEF" for c in digits):
-                raise ValueError(f"\\u is followed by '{digits}' and not by four hexadecimal digits")
+                raise ValueError(f"\\u is followed by '{digits}', not by four hexadecimal digits")
             out.append(chr(int(digits, 16)))
             at += 4
         else:

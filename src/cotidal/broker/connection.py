@@ -1,0 +1,238 @@
+"""One client's connection: bytes -> requests, replies -> bytes.
+
+Every complete frame of a read goes to the node together, as one event. Bytes that cannot be read
+close this connection and no other. A connection is not read from while any of these holds:
+
+  OUTPUT   the client does not take its replies: more than OUTPUT_HIGH_WATER_BYTES are unsent
+  NODE     the node said so: too many of its requests wait for an answer
+  MEMORY   all connections together hold too much, and the frame of another one has got further
+  BACKLOG  requests wait behind a Fetch
+
+Requests behind an unanswered Fetch stay here undecoded. The node would keep them waiting anyhow
+(REPLIES_IN_ORDER); but a client that sends thousands of fetches and reads no reply would have all
+of their bytes read from disk. This way at most one answer of that size is held for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING, Final, cast
+
+from cotidal.broker.driver import wall_millis
+from cotidal.errors import MalformedFrame, PeerError, UnsupportedRequest
+from cotidal.limits import OUTPUT_HIGH_WATER_BYTES
+from cotidal.node.events import ConnectionId, ConnectionLost, Received, Request
+from cotidal.wire.codec import decode_request
+from cotidal.wire.frames import FrameReader, read_request_header
+
+if TYPE_CHECKING:
+    from cotidal.broker.server import Gate, Server
+
+OUTPUT: Final = 1
+NODE: Final = 2
+MEMORY: Final = 4
+BACKLOG: Final = 8
+
+FETCH: Final = 1
+API_VERSIONS: Final = 18
+
+Frame = bytes | memoryview
+
+
+class Connection(asyncio.Protocol):
+    __slots__ = (
+        "_backlog",
+        "_fetching",
+        "_gate",
+        "_paused_for",
+        "_reader",
+        "_server",
+        "active_at",
+        "closing",
+        "held_bytes",
+        "id",
+        "output",
+        "peer",
+        "transport",
+        "unsent_bytes",
+    )
+
+    transport: asyncio.Transport
+
+    def __init__(self, server: Server, gate: Gate, id: ConnectionId) -> None:
+        self.id = id
+        self.peer = ""
+        self.output: list[bytes | bytearray | memoryview] = []
+        """Replies of this turn."""
+        self.held_bytes = 0
+        """Of a frame that has begun to arrive."""
+        self.active_at = 0.0
+        self.unsent_bytes = 0
+        """At the last sweep; a change is a sign of life."""
+        self.closing = False
+        self._server = server
+        self._gate = gate
+        self._reader = FrameReader(server.bounds.frame_bytes_max)
+        self._backlog: deque[Frame] = deque()
+        self._fetching = False
+        self._paused_for = 0
+
+    # The transport's calls, in the order of a connection's life
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        address = transport.get_extra_info("peername")
+        self.peer = str(address[0]) if address else "?"
+        self.transport.set_write_buffer_limits(
+            high=OUTPUT_HIGH_WATER_BYTES, low=OUTPUT_HIGH_WATER_BYTES // 4
+        )
+        self._server.on_connected(self, self._gate)
+
+    def data_received(self, data: bytes) -> None:
+        server = self._server
+        server.counters.bytes_in += len(data)
+        self.active_at = server.time()
+        try:
+            frames = self._reader.feed(data)
+        except MalformedFrame as wrong:
+            self._refuse(wrong)
+            return
+        if frames:
+            if self._fetching or self._backlog:
+                self._backlog.extend(frames)
+                self.pause(BACKLOG)
+            else:
+                self._hand_over(frames)
+        held = self._reader.pending_bytes
+        if held != self.held_bytes:
+            self.hold(held)
+
+    def pause_writing(self) -> None:
+        self.pause(OUTPUT)
+
+    def resume_writing(self) -> None:
+        self.resume(OUTPUT)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.closing = True
+        self._backlog.clear()
+        self.output.clear()
+        self.hold(0)
+        self._server.on_lost(self, ConnectionLost(self.id))
+
+    # Requests
+
+    def _hand_over(self, frames: list[Frame]) -> None:
+        """Give the node every request of these frames, up to and including the first Fetch."""
+        requests: list[Request] = []
+        counts = self._server.counters.requests
+        served = self._gate.served
+        wrong: PeerError | None = None
+        try:
+            for place, frame in enumerate(frames, 1):
+                key, version, correlation, client, position = read_request_header(frame)
+                versions = served.get(key)
+                if versions is not None and versions[0] <= version <= versions[1]:
+                    message = decode_request(key, version, frame, position)
+                elif key == API_VERSIONS:
+                    message = None  # answered in version 0, so that the client can choose another
+                else:
+                    raise UnsupportedRequest(
+                        f"it asked for version {version} of API {key}, which is not served here"
+                    )
+                requests.append(Request(key, version, correlation, client, message))
+                counts[key] = counts.get(key, 0) + 1
+                if key == FETCH:
+                    self._fetching = True
+                    if place < len(frames):
+                        self._backlog.extend(frames[place:])
+                        self.pause(BACKLOG)
+                    break
+        except PeerError as error:
+            wrong = error
+        except Exception as error:  # a decoder's mistake must not be a way to stop a node
+            wrong = MalformedFrame(f"reading it failed with {error!r}")
+        if requests:
+            self._server.post(Received(self.id, tuple(requests), wall_millis()))
+        if wrong is not None:
+            self._refuse(wrong)
+
+    def fetch_answered(self) -> None:
+        """The Fetch that held others back has its answer: let them go, after this turn."""
+        self._fetching = False
+        if self._backlog:
+            self._server.loop.call_soon(self._take_up_backlog)
+
+    def _take_up_backlog(self) -> None:
+        if self.closing or self._fetching or not self._backlog:
+            return
+        if self._paused_for & OUTPUT:
+            return  # comes back when the client has taken what is unsent
+        frames = list(self._backlog)
+        self._backlog.clear()
+        self._hand_over(frames)
+        if not self._backlog:
+            self.resume(BACKLOG)
+
+    def _refuse(self, wrong: PeerError) -> None:
+        self._server.counters.malformed_frames += 1
+        self._server.journal.limited(
+            f"bytes of {self.peer}",
+            "warning",
+            f"closing the connection of {self.peer} to {self._gate.name}: {wrong}",
+        )
+        self.close()
+
+    # Flow
+
+    def hold(self, held_bytes: int) -> None:
+        grown = held_bytes - self.held_bytes
+        self.held_bytes = held_bytes
+        if grown:
+            self._server.on_held(grown)
+
+    def pause(self, reason: int) -> None:
+        if not self._paused_for and not self.closing and not self.transport.is_closing():
+            self.transport.pause_reading()
+        self._paused_for |= reason
+
+    def resume(self, reason: int) -> None:
+        if not self._paused_for & reason:
+            return
+        self._paused_for &= ~reason
+        if not self._paused_for and not self.closing and not self.transport.is_closing():
+            self.transport.resume_reading()
+        if reason == OUTPUT and self._backlog:
+            self._server.loop.call_soon(self._take_up_backlog)
+
+    @property
+    def paused_for(self) -> int:
+        return self._paused_for
+
+    def flush(self) -> int:
+        """Write this turn's replies; how many bytes they were."""
+        output = self.output
+        self.output = []
+        if self.closing:
+            return 0
+        size = sum(map(len, output))
+        if size <= _JOIN_BYTES_MAX:
+            self.transport.write(b"".join(output))
+        else:
+            self.transport.writelines(output)
+        return size
+
+    def close(self) -> None:
+        """What was written before is still sent; nothing more is read."""
+        if not self.closing:
+            if self.output:
+                self.flush()
+            self.closing = True
+            self._backlog.clear()
+            self.hold(0)
+            self.transport.close()
+
+
+_JOIN_BYTES_MAX: Final = 64 * 1024
+"""Below it one copy is cheaper than a vector of many small buffers."""

@@ -1,0 +1,128 @@
+"""Whose data directory is this? Formatting, checking and locking one.
+
+A directory belongs to one node of one cluster for ever: ``meta.properties`` says which. A node
+starts only on a directory that was formatted for it, so that a wrong path can never make it a new,
+empty member of the wrong cluster. ``.lock`` keeps a second process out.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Final, NamedTuple
+
+from cotidal.log.checkpoint import (
+    CLEAN_SHUTDOWN,
+    META_PROPERTIES,
+    MetaProperties,
+    decode_clean_shutdown,
+    decode_meta_properties,
+    encode_clean_shutdown,
+    encode_meta_properties,
+)
+from cotidal.log.filesystem import FileSystem, Lock
+from cotidal.values import BrokerEpoch, NodeId, Uuid, uuid_from_text, uuid_text
+
+LOCK: Final = ".lock"
+
+
+class StorageError(Exception):
+    """One sentence about a data directory that cannot be used, and what to do."""
+
+
+class Storage(NamedTuple):
+    """A data directory that this process holds."""
+
+    path: str
+    meta: MetaProperties
+    lock: Lock
+    clean: bool
+    """The last process that held it stopped in order: logs need no recovery."""
+
+
+def new_id() -> Uuid:
+    """Random; never one that begins with a dash, which tools would take for an option."""
+    while True:
+        found = Uuid(os.urandom(16))
+        if not uuid_text(found).startswith("-"):
+            return found
+
+
+def format_storage(
+    files: FileSystem, path: str, *, node_id: NodeId, cluster_id: str | None = None
+) -> MetaProperties:
+    """Make ``path`` a node's directory. StorageError if it is one already."""
+    if cluster_id is not None:
+        try:
+            uuid_from_text(cluster_id)
+        except ValueError as wrong:
+            raise StorageError(f"the cluster id {wrong}; leave it out to have one made") from None
+    try:
+        files.mkdir(path)
+        if files.exists(_in(path, META_PROPERTIES)):
+            held = read_meta(files, path)
+            raise StorageError(
+                f"{path} is formatted already, for node {held.node_id} of cluster"
+                f" {held.cluster_id}; choose another directory"
+            )
+        meta = MetaProperties(cluster_id or uuid_text(new_id()), node_id, new_id())
+        files.write(_in(path, META_PROPERTIES), encode_meta_properties(meta))
+    except OSError as wrong:
+        raise StorageError(f"cannot format {path}: {wrong.strerror or wrong}") from wrong
+    return meta
+
+
+def is_formatted(files: FileSystem, path: str) -> bool:
+    return files.exists(_in(path, META_PROPERTIES))
+
+
+def read_meta(files: FileSystem, path: str) -> MetaProperties:
+    try:
+        return decode_meta_properties(files.read(_in(path, META_PROPERTIES)))
+    except FileNotFoundError:
+        raise StorageError(f"{path} is not formatted; run `cotidal format` for it first") from None
+    except OSError as wrong:
+        raise StorageError(f"cannot read {path}: {wrong.strerror or wrong}") from wrong
+    except ValueError as wrong:
+        raise StorageError(f"{path}/{wrong}") from None
+
+
+def open_storage(files: FileSystem, path: str, *, node_id: NodeId) -> Storage:
+    """Check that ``path`` is this node's, take its lock and its mark of a clean stop.
+
+    The mark is removed: from now on only another clean stop can say that all is well.
+    """
+    meta = read_meta(files, path)
+    if meta.node_id != node_id:
+        raise StorageError(
+            f"{path} belongs to node {meta.node_id}, but node.id is {node_id}; correct one of them"
+        )
+    try:
+        lock = files.lock(_in(path, LOCK))
+        if lock is None:
+            raise StorageError(f"{path} is in use by another process; stop it first")
+        clean = _take_clean_mark(files, path)
+    except OSError as wrong:
+        raise StorageError(f"cannot use {path}: {wrong.strerror or wrong}") from wrong
+    return Storage(path, meta, lock, clean)
+
+
+def mark_clean(files: FileSystem, path: str, broker_epoch: BrokerEpoch) -> None:
+    files.write(_in(path, CLEAN_SHUTDOWN), encode_clean_shutdown(broker_epoch))
+
+
+def _take_clean_mark(files: FileSystem, path: str) -> bool:
+    mark = _in(path, CLEAN_SHUTDOWN)
+    if not files.exists(mark):
+        return False
+    try:
+        decode_clean_shutdown(files.read(mark))
+        clean = True
+    except ValueError:
+        clean = False
+    files.unlink(mark)
+    files.sync_directory(path)
+    return clean
+
+
+def _in(path: str, name: str) -> str:
+    return f"{path}/{name}"
