@@ -9,7 +9,6 @@ recipes.
 from __future__ import annotations
 
 import contextlib
-import os
 import random
 import signal
 import socket
@@ -125,6 +124,7 @@ class Server:
 
     def stop(self) -> tuple[int, ...]:
         """SIGTERM, then wait; kill what does not end. Answers the exit statuses."""
+        family = self._family()
         for process in self._processes:
             if process.poll() is None:
                 process.send_signal(signal.SIGTERM)
@@ -133,16 +133,28 @@ class Server:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(max(0.1, deadline - time.monotonic()))
         statuses = tuple(process.poll() or 0 for process in self._processes)
-        self.kill()
+        self._end(family)
         return statuses
 
     def kill(self) -> None:
-        """SIGKILL to whatever of ours still runs: what a power cut looks like to the others."""
-        for pid in reversed(self.pids()):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        """SIGKILL to every process: to the files and the clients, a crash."""
+        self._end(self._family())
+
+    def _family(self) -> list[psutil.Process]:
+        """Taken before anything ends: a child whose parent is gone is found no more."""
+        found = []
+        for pid in self.pids():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                found.append(psutil.Process(pid))
+        return found
+
+    def _end(self, family: list[psutil.Process]) -> None:
+        for member in family:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                member.kill()  # psutil compares start times: never a stranger with a reused pid
         for process in self._processes:
             process.wait()
+        psutil.wait_procs(family, timeout=STOP_SECONDS_MAX)
         self._processes.clear()
 
 
