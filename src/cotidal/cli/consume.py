@@ -1,0 +1,133 @@
+"""``cotidal consume``: the records of a topic on stdout."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+import click
+
+from cotidal.cli.progress import Progress
+from cotidal.cli.record_format import compile_format, json_line
+from cotidal.cli.verb import Failed, Verb, bootstrap_option, complete_topic
+
+if TYPE_CHECKING:
+    from cotidal.client.consumer import Consumer, Fetched
+    from cotidal.client.metadata import Topic
+    from cotidal.values import Offset, TopicPartition
+
+POLL_S = 0.5
+
+
+@click.command(
+    cls=Verb,
+    examples=(
+        ("everything, and what comes after it, until Ctrl-C", "cotidal consume orders"),
+        ("what is there now", "cotidal consume orders --until-end"),
+        ("the last ten of each partition", "cotidal consume orders --from -10 --until-end"),
+        ("since this morning", "cotidal consume orders --from 2026-01-31T06:00:00"),
+        ("offsets and keys too", "cotidal consume orders --format '%p/%o %k=%v'"),
+        ("for a program", "cotidal consume orders --until-end --json | jq .value"),
+    ),
+)
+@click.argument("topic", shell_complete=complete_topic)
+@click.option(
+    "--from",
+    "start_text",
+    metavar="WHERE",
+    default="earliest",
+    show_default=True,
+    help="earliest, latest, an OFFSET, -N (before the end), or a time: 2026-01-31T12:00Z, @MILLIS.",
+)
+@click.option("-p", "--partition", type=click.IntRange(min=0), multiple=True, help="Only these.")
+@click.option("-n", "--max", "most", type=click.IntRange(min=1), help="Stop after so many records.")
+@click.option("--until-end", is_flag=True, help="Stop at the end there is when the command starts.")
+@click.option(
+    "--format",
+    "format_text",
+    metavar="FORMAT",
+    default="%v",
+    show_default=True,
+    help=r"%v value, %k key, %o offset, %p partition, %t topic, %T time, %h headers, \n \t %%.",
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@click.option("--group", metavar="GROUP", help="Not there yet.")
+@bootstrap_option
+def command(
+    topic: str,
+    start_text: str,
+    partition: tuple[int, ...],
+    most: int | None,
+    until_end: bool,
+    format_text: str,
+    as_json: bool,
+    group: str | None,
+    bootstrap: str,
+) -> None:
+    """Print the records of TOPIC; without --max or --until-end, wait for more."""
+    from cotidal.client.cluster import Cluster
+    from cotidal.client.consumer import Consumer
+    from cotidal.client.offsets import end_offsets, start_offsets
+    from cotidal.client.start import parse_start
+
+    if group is not None:
+        raise Failed("consumer groups are not there yet; leave --group out to read all partitions")
+    try:
+        start = parse_start(start_text)
+        text_of = json_line if as_json else compile_format(format_text)
+    except ValueError as wrong:
+        raise click.UsageError(str(wrong)) from None
+    with Cluster(bootstrap) as cluster, Progress("records read") as progress:
+        chosen = chosen_partitions(cluster.topic(topic), partition)
+        ends = end_offsets(cluster, chosen) if until_end else None
+        positions = start_offsets(cluster, chosen, start)
+        with Consumer(cluster, positions) as consumer:
+            try:
+                print_records(consumer, text_of, ends=ends, most=most, progress=progress)
+            except KeyboardInterrupt:
+                sys.stdout.buffer.flush()  # Ctrl-C is how a reading without end is ended
+
+
+def print_records(
+    consumer: Consumer,
+    text_of: Callable[[Fetched], bytes],
+    *,
+    ends: Mapping[TopicPartition, Offset] | None,
+    most: int | None,
+    progress: Progress,
+) -> None:
+    out = sys.stdout.buffer
+    printed = 0
+    drop_finished(consumer, ends)
+    while consumer.positions and (most is None or printed < most):
+        records = consumer.poll(timeout_s=POLL_S)
+        if ends is not None:
+            records = [record for record in records if record.offset < ends[record.at]]
+        if most is not None:
+            records = records[: most - printed]
+        out.write(b"".join([text_of(record) + b"\n" for record in records]))
+        out.flush()
+        printed += len(records)
+        if not sys.stdout.isatty():
+            progress.advance(len(records))
+        drop_finished(consumer, ends)
+
+
+def drop_finished(consumer: Consumer, ends: Mapping[TopicPartition, Offset] | None) -> None:
+    if ends is not None:
+        for at in [at for at, next_offset in consumer.positions.items() if next_offset >= ends[at]]:
+            consumer.drop(at)
+
+
+def chosen_partitions(topic: Topic, partitions: tuple[int, ...]) -> list[TopicPartition]:
+    """The named partitions, or all; a failure that says which there are."""
+    from cotidal.values import TopicPartition
+
+    count = len(topic.partitions)
+    for number in partitions:
+        if number >= count:
+            raise Failed(
+                f"topic '{topic.name}' has no partition {number}; it has 0 to {count - 1}"
+            )
+    return [TopicPartition(topic.name, number) for number in sorted(partitions) or range(count)]

@@ -1,0 +1,91 @@
+"""What every verb is made of: help with examples, the options that verbs share, and failure.
+
+Imports click and nothing else of weight: every command line pays for this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import click
+
+Example = tuple[str, str]
+"""What it does, and the command line that does it."""
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+
+class Failed(Exception):
+    """The verb could not be carried out: one sentence, exit status 1."""
+
+
+class _WithExamples(click.Command):
+    def __init__(self, *args: Any, examples: Sequence[Example] = (), **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.examples = tuple(examples)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        if self.examples:
+            with formatter.section("Examples"):
+                for what, line in self.examples:
+                    formatter.write(f"{'':>{formatter.current_indent}}# {what}\n")
+                    formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
+        super().format_epilog(ctx, formatter)
+
+
+class Verb(_WithExamples):
+    """A command whose ``--help`` ends with examples."""
+
+
+class VerbGroup(_WithExamples, click.Group):
+    """Verbs under one noun. A mistyped verb is answered with the nearest one."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        given = args[0] if args else ""
+        if given and not given.startswith("-") and self.get_command(ctx, given) is None:
+            from cotidal.client.failures import nearest
+
+            close = nearest(given, self.list_commands(ctx))
+            hint = f"; did you mean '{close}'?" if close else ""
+            raise click.UsageError(f"there is no verb '{given}'{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+def bootstrap_option(function: Decorated) -> Decorated:
+    """``--bootstrap``: any brokers of the cluster; the others are learnt from them."""
+    return click.option(
+        "--bootstrap",
+        metavar="HOST:PORT,...",
+        envvar="COTIDAL_BOOTSTRAP",
+        default="localhost:9092",
+        show_default=True,
+        show_envvar=True,
+        help="Brokers to ask first.",
+    )(function)
+
+
+def json_option(function: Decorated) -> Decorated:
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")(
+        function
+    )
+
+
+def complete_topic(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[str]:  # pragma: no cover - called by the shell
+    """Topic names for the shell's completion; silence when no cluster answers quickly."""
+    import os
+
+    from cotidal.client.cluster import Cluster
+    from cotidal.client.failures import ClientError
+
+    bootstrap = ctx.params.get("bootstrap") or os.environ.get("COTIDAL_BOOTSTRAP", "localhost:9092")
+    try:
+        with Cluster(bootstrap, timeout_s=1.0) as cluster:
+            names = [topic.name for topic in cluster.metadata().topics]
+    except (ClientError, ValueError):
+        return []
+    return [name for name in names if name.startswith(incomplete)]

@@ -1,0 +1,314 @@
+"""Asking for changes, and for what lies behind the metadata: configs, log sizes, the quorum.
+
+Each function is one request. What the cluster refuses is raised as Refused with the cluster's own
+sentence; where several things are asked at once, the first refusal in the order of asking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from enum import IntEnum
+from typing import Final, NamedTuple, TypeVar
+
+from cotidal.client.cluster import Cluster
+from cotidal.client.failures import TimedOut, UnknownTopic, Unreachable, raise_for
+from cotidal.errors import ErrorCode
+from cotidal.messages.rpc.apis import ApiKey
+from cotidal.values import NodeId, TopicPartition
+
+Response = TypeVar("Response")
+
+CHANGE_TIMEOUT_MS: Final = 30_000
+DEFAULT_FROM_BROKER: Final = -1
+"""Partitions and replication factor: the broker's num.partitions, default.replication.factor."""
+
+
+class Resource(IntEnum):
+    """What can have configs (KIP-133)."""
+
+    TOPIC = 2
+    BROKER = 4
+
+
+class ConfigSource(IntEnum):
+    """Where a value comes from; the protocol's numbers."""
+
+    UNKNOWN = 0
+    TOPIC = 1
+    BROKER = 2
+    CLUSTER = 3
+    FILE = 4
+    DEFAULT = 5
+
+
+class Config(NamedTuple):
+    name: str
+    value: str | None
+    """None when it has none, or when it is secret."""
+    source: ConfigSource
+    is_read_only: bool
+    is_sensitive: bool
+    documentation: str | None
+
+
+class Created(NamedTuple):
+    name: str
+    partitions: int
+    replication_factor: int
+
+
+class QuorumMember(NamedTuple):
+    node_id: NodeId
+    end_offset: int
+    last_fetch_ms: int
+    last_caught_up_ms: int
+    """Wall clock of the leader; -1 where it does not know."""
+
+
+class Quorum(NamedTuple):
+    leader: NodeId
+    leader_epoch: int
+    high_watermark: int
+    voters: tuple[QuorumMember, ...]
+    observers: tuple[QuorumMember, ...]
+
+
+class LogSize(NamedTuple):
+    directory: str
+    size_bytes: int
+    lag: int
+
+
+def create_topic(
+    cluster: Cluster,
+    name: str,
+    *,
+    partitions: int = DEFAULT_FROM_BROKER,
+    replication_factor: int = DEFAULT_FROM_BROKER,
+    configs: Mapping[str, str],
+    validate_only: bool = False,
+) -> Created:
+    from cotidal.messages.rpc.create_topics import (
+        CreatableTopic,
+        CreatableTopicConfig,
+        CreateTopicsRequest,
+        CreateTopicsResponse,
+    )
+
+    topic = CreatableTopic(
+        name=name,
+        num_partitions=partitions,
+        replication_factor=replication_factor,
+        configs=tuple(CreatableTopicConfig(key, value) for key, value in configs.items()),
+    )
+    request = CreateTopicsRequest((topic,), CHANGE_TIMEOUT_MS, validate_only)
+    response = cluster.tell(ApiKey.CREATE_TOPICS, request, CreateTopicsResponse)
+    result = response.topics[0]
+    raise_for(result.error_code, f"topic '{name}'", result.error_message)
+    return Created(
+        name,
+        result.num_partitions if result.num_partitions > 0 else partitions,
+        result.replication_factor if result.replication_factor > 0 else replication_factor,
+    )
+
+
+def delete_topics(cluster: Cluster, names: Sequence[str]) -> None:
+    from cotidal.messages.rpc.delete_topics import (
+        DeleteTopicsRequest,
+        DeleteTopicsResponse,
+        DeleteTopicState,
+    )
+
+    if cluster.any_connection().version(ApiKey.DELETE_TOPICS) >= 6:
+        topics = tuple(DeleteTopicState(name=name) for name in names)
+        request = DeleteTopicsRequest(topics=topics, timeout_ms=CHANGE_TIMEOUT_MS)
+    else:
+        request = DeleteTopicsRequest(topic_names=tuple(names), timeout_ms=CHANGE_TIMEOUT_MS)
+    response = cluster.tell(ApiKey.DELETE_TOPICS, request, DeleteTopicsResponse)
+    for result in response.responses:
+        _check_topic(cluster, result.name or "", result.error_code, result.error_message)
+
+
+def create_partitions(cluster: Cluster, topic: str, *, partitions: int) -> None:
+    from cotidal.messages.rpc.create_partitions import (
+        CreatePartitionsRequest,
+        CreatePartitionsResponse,
+        CreatePartitionsTopic,
+    )
+
+    request = CreatePartitionsRequest(
+        (CreatePartitionsTopic(topic, partitions, None),), CHANGE_TIMEOUT_MS
+    )
+    response = cluster.tell(ApiKey.CREATE_PARTITIONS, request, CreatePartitionsResponse)
+    for result in response.results:
+        _check_topic(cluster, topic, result.error_code, result.error_message)
+
+
+def describe_configs(
+    cluster: Cluster,
+    resource: Resource,
+    name: str,
+    *,
+    names: Iterable[str] | None = None,
+    documentation: bool = False,
+) -> tuple[Config, ...]:
+    from cotidal.messages.rpc.describe_configs import (
+        DescribeConfigsRequest,
+        DescribeConfigsResource,
+        DescribeConfigsResponse,
+    )
+
+    wanted = DescribeConfigsResource(resource, name, None if names is None else tuple(names))
+    request = DescribeConfigsRequest((wanted,), include_documentation=documentation)
+    response = _ask_owner(
+        cluster, resource, name, ApiKey.DESCRIBE_CONFIGS, request, DescribeConfigsResponse
+    )
+    result = response.results[0]
+    _check_resource(cluster, resource, name, result.error_code, result.error_message)
+    return tuple(
+        sorted(
+            Config(
+                config.name,
+                config.value,
+                _source(config.config_source),
+                config.read_only,
+                config.is_sensitive,
+                config.documentation,
+            )
+            for config in result.configs
+        )
+    )
+
+
+def change_configs(
+    cluster: Cluster,
+    resource: Resource,
+    name: str,
+    *,
+    set_to: Mapping[str, str] | None = None,
+    unset: Iterable[str] = (),
+) -> None:
+    """Set some and return others to their default, all or none (KIP-339)."""
+    from cotidal.messages.rpc.incremental_alter_configs import (
+        AlterableConfig,
+        AlterConfigsResource,
+        IncrementalAlterConfigsRequest,
+        IncrementalAlterConfigsResponse,
+    )
+
+    set_operation, delete_operation = 0, 1
+    configs = (
+        *(AlterableConfig(key, set_operation, value) for key, value in (set_to or {}).items()),
+        *(AlterableConfig(key, delete_operation, None) for key in unset),
+    )
+    request = IncrementalAlterConfigsRequest((AlterConfigsResource(resource, name, configs),))
+    response = cluster.tell(
+        ApiKey.INCREMENTAL_ALTER_CONFIGS, request, IncrementalAlterConfigsResponse
+    )
+    result = response.responses[0]
+    _check_resource(cluster, resource, name, result.error_code, result.error_message)
+
+
+def describe_quorum(cluster: Cluster) -> Quorum:
+    from cotidal.messages.rpc import describe_quorum as rpc
+
+    metadata_log = rpc.DescribeQuorumRequestTopicData(
+        "__cluster_metadata", (rpc.DescribeQuorumRequestPartitionData(0),)
+    )
+    request = rpc.DescribeQuorumRequest((metadata_log,))
+    response = cluster.ask(ApiKey.DESCRIBE_QUORUM, request, rpc.DescribeQuorumResponse)
+    raise_for(response.error_code, "the metadata quorum", response.error_message)
+    partition = response.topics[0].partitions[0]
+    raise_for(partition.error_code, "the metadata quorum", partition.error_message)
+
+    def members(states: Iterable[rpc.ReplicaState]) -> tuple[QuorumMember, ...]:
+        return tuple(
+            sorted(
+                QuorumMember(
+                    NodeId(state.replica_id),
+                    state.log_end_offset,
+                    state.last_fetch_timestamp,
+                    state.last_caught_up_timestamp,
+                )
+                for state in states
+            )
+        )
+
+    return Quorum(
+        NodeId(partition.leader_id),
+        partition.leader_epoch,
+        partition.high_watermark,
+        members(partition.current_voters),
+        members(partition.observers),
+    )
+
+
+def log_sizes(
+    cluster: Cluster, brokers: Iterable[NodeId]
+) -> dict[NodeId, dict[TopicPartition, LogSize]]:
+    """The log of each replica on each broker; a broker that cannot be asked is left out."""
+    from cotidal.messages.rpc.describe_log_dirs import (
+        DescribeLogDirsRequest,
+        DescribeLogDirsResponse,
+    )
+
+    sizes: dict[NodeId, dict[TopicPartition, LogSize]] = {}
+    for node_id in brokers:
+        try:
+            response = cluster.connection(node_id).call(
+                ApiKey.DESCRIBE_LOG_DIRS,
+                DescribeLogDirsRequest(None),
+                DescribeLogDirsResponse,
+                timeout_s=cluster.timeout_s,
+            )
+        except (Unreachable, TimedOut):
+            continue
+        sizes[node_id] = {
+            TopicPartition(topic.name, log.partition_index): LogSize(
+                directory.log_dir, log.partition_size, log.offset_lag
+            )
+            for directory in response.results
+            for topic in directory.topics
+            for log in topic.partitions
+            if not log.is_future_key
+        }
+    return sizes
+
+
+def _ask_owner(
+    cluster: Cluster,
+    resource: Resource,
+    name: str,
+    key: ApiKey,
+    request: object,
+    answer: type[Response],
+) -> Response:
+    """A broker's own configs are known to that broker only; anything else to any."""
+    if resource is Resource.BROKER and name:
+        cluster.metadata(())
+        return cluster.connection(NodeId(int(name))).call(
+            key, request, answer, timeout_s=cluster.timeout_s
+        )
+    return cluster.ask(key, request, answer)
+
+
+def _check_resource(
+    cluster: Cluster, resource: Resource, name: str, code: int, message: str | None
+) -> None:
+    if resource is Resource.TOPIC:
+        _check_topic(cluster, name, code, message)
+    else:
+        raise_for(code, f"broker {name}" if name else "all brokers", message)
+
+
+def _check_topic(cluster: Cluster, name: str, code: int, message: str | None) -> None:
+    if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        raise UnknownTopic(name, [topic.name for topic in cluster.metadata().topics])
+    raise_for(code, f"topic '{name}'", message)
+
+
+def _source(number: int) -> ConfigSource:
+    try:
+        return ConfigSource(number)
+    except ValueError:
+        return ConfigSource.UNKNOWN
