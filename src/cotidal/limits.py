@@ -94,3 +94,9 @@ FAULT_EVENTS_TOLD: Final = 32
 RESPONSE_BYTES_MAX: Final = 256 * MIB
 """The largest answer a client of ours accepts: fetches ask for at most 50 MiB and a broker may
 exceed that by one batch, whose own bound is FRAME_BYTES_MAX."""
+
+# wire
+
+DECOMPRESSED_BATCH_BYTES_MAX: Final = 128 * 1024 * 1024
+"""A compressed batch may claim any size: a hundredfold of Kafka's default message.max.bytes is more
+than text compresses to, and still fits the memory of one broker."""

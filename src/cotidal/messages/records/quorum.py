@@ -18,7 +18,7 @@ class KRaftVersionRecord(NamedTuple):
     """Versions 0, flexible from 0."""
 
     version: int = 0
-    k_raft_version: int = 0
+    kraft_version: int = 0
 
 
 class LeaderChangeMessageVoter(NamedTuple):
@@ -79,7 +79,7 @@ class VotersRecordVoter(NamedTuple):
     voter_id: int = 0
     voter_directory_id: Uuid = ZERO_UUID
     endpoints: tuple[Endpoint, ...] = ()
-    k_raft_version_feature: KRaftVersionFeature = KRaftVersionFeature()
+    kraft_version_feature: KRaftVersionFeature = KRaftVersionFeature()
 
 
 class VotersRecord(NamedTuple):

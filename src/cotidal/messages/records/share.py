@@ -8,59 +8,6 @@ from typing import NamedTuple
 from cotidal.values import ZERO_UUID, Uuid
 
 
-class ShareSnapshotKey(NamedTuple):
-    """Versions 0, not flexible."""
-
-    group_id: str = ""
-    topic_id: Uuid = ZERO_UUID
-    partition: int = 0
-
-
-class ShareSnapshotValueStateBatch(NamedTuple):
-    first_offset: int = 0
-    last_offset: int = 0
-    delivery_state: int = 0
-    delivery_count: int = 0
-
-
-class ShareSnapshotValue(NamedTuple):
-    """Versions 0, flexible from 0."""
-
-    snapshot_epoch: int = 0
-    state_epoch: int = 0
-    leader_epoch: int = 0
-    start_offset: int = 0
-    delivery_complete_count: int = -1
-    create_timestamp: int = 0
-    write_timestamp: int = 0
-    state_batches: tuple[ShareSnapshotValueStateBatch, ...] = ()
-
-
-class ShareUpdateKey(NamedTuple):
-    """Versions 0, not flexible."""
-
-    group_id: str = ""
-    topic_id: Uuid = ZERO_UUID
-    partition: int = 0
-
-
-class ShareUpdateValueStateBatch(NamedTuple):
-    first_offset: int = 0
-    last_offset: int = 0
-    delivery_state: int = 0
-    delivery_count: int = 0
-
-
-class ShareUpdateValue(NamedTuple):
-    """Versions 0, flexible from 0."""
-
-    snapshot_epoch: int = 0
-    leader_epoch: int = 0
-    start_offset: int = 0
-    delivery_complete_count: int = -1
-    state_batches: tuple[ShareUpdateValueStateBatch, ...] = ()
-
-
 class ShareGroupMemberMetadataKey(NamedTuple):
     """Versions 0, not flexible."""
 

@@ -27,7 +27,7 @@ class UpdateRaftVoterRequest(NamedTuple):
     voter_id: int = 0
     voter_directory_id: Uuid = ZERO_UUID
     listeners: tuple[Listener, ...] = ()
-    k_raft_version_feature: KRaftVersionFeature = KRaftVersionFeature()
+    kraft_version_feature: KRaftVersionFeature = KRaftVersionFeature()
 
 
 class CurrentLeader(NamedTuple):

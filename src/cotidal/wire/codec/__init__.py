@@ -82,9 +82,7 @@ def module_codecs(room: str, name: str) -> tuple[Codec, ...]:
     return codecs
 
 
-def decode_record(
-    record_class: type[Any], version: int, buffer: Buffer, position: int = 0
-) -> Any:
+def decode_record(record_class: type[Any], version: int, buffer: Buffer, position: int = 0) -> Any:
     """A record, or any other message known by its class, that fills the rest of the buffer."""
     codec = codec_of(record_class)
     index = version - codec.first_version

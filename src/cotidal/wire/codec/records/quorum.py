@@ -78,18 +78,18 @@ def write_control_record_type_schema(
 def read_k_raft_version_record(
     buf: Buffer, pos: int, version: int
 ) -> tuple[KRaftVersionRecord, int]:
-    version_, k_raft_version, tags = unpack_hhB(buf, pos)
+    version_, kraft_version, tags = unpack_hhB(buf, pos)
     pos += 5
     if tags:
         pos = skip_tags(buf, pos - 1)
-    return KRaftVersionRecord(version_, k_raft_version), pos
+    return KRaftVersionRecord(version_, kraft_version), pos
 
 
 def write_k_raft_version_record(
     out: bytearray, parts: Parts, value: KRaftVersionRecord, version: int
 ) -> bytearray:
-    (version_, k_raft_version) = value
-    out += pack_hhx(version_, k_raft_version)
+    (version_, kraft_version) = value
+    out += pack_hhx(version_, kraft_version)
     return out
 
 
@@ -306,9 +306,9 @@ def read_voters_record_voter(buf: Buffer, pos: int, version: int) -> tuple[Voter
         endpoints_item, pos = read_endpoint(buf, pos, version)
         endpoints_items.append(endpoints_item)
     endpoints = tuple(endpoints_items)
-    k_raft_version_feature, pos = read_k_raft_version_feature(buf, pos, version)
+    kraft_version_feature, pos = read_k_raft_version_feature(buf, pos, version)
     pos = skip_tags(buf, pos)
-    return VotersRecordVoter(voter_id, voter_directory_id, endpoints, k_raft_version_feature), pos
+    return VotersRecordVoter(voter_id, voter_directory_id, endpoints, kraft_version_feature), pos
 
 
 def read_voters_record(buf: Buffer, pos: int, version: int) -> tuple[VotersRecord, int]:
@@ -343,7 +343,7 @@ def write_k_raft_version_feature(
 def write_voters_record_voter(
     out: bytearray, value: VotersRecordVoter, version: int
 ) -> None:
-    (voter_id, voter_directory_id, endpoints, k_raft_version_feature) = value
+    (voter_id, voter_directory_id, endpoints, kraft_version_feature) = value
     out += pack_iu(voter_id, voter_directory_id)
     count = len(endpoints)
     if count < 127:
@@ -352,7 +352,7 @@ def write_voters_record_voter(
         write_uvarint(out, count + 1)
     for endpoints_item in endpoints:
         write_endpoint(out, endpoints_item, version)
-    write_k_raft_version_feature(out, k_raft_version_feature, version)
+    write_k_raft_version_feature(out, kraft_version_feature, version)
     out.append(0)
 
 

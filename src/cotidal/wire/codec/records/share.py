@@ -19,12 +19,6 @@ from cotidal.messages.records.share import (
     ShareGroupTargetAssignmentMemberValue,
     ShareGroupTargetAssignmentMetadataKey,
     ShareGroupTargetAssignmentMetadataValue,
-    ShareSnapshotKey,
-    ShareSnapshotValue,
-    ShareSnapshotValueStateBatch,
-    ShareUpdateKey,
-    ShareUpdateValue,
-    ShareUpdateValueStateBatch,
     TopicInfo,
     TopicPartition,
     TopicPartitions,
@@ -51,189 +45,16 @@ from cotidal.wire.primitives import (
     write_uvarint,
 )
 
-pack_BBi: Final = Struct(">BBi").pack
 pack_BBq: Final = Struct(">BBq").pack
 pack_i: Final = Struct(">i").pack
 pack_iib: Final = Struct(">iib").pack
-pack_iiiqqq: Final = Struct(">iiiqqq").pack
-pack_iiq: Final = Struct(">iiq").pack
 pack_iqx: Final = Struct(">iqx").pack
-pack_qqbhx: Final = Struct(">qqbhx").pack
 pack_u: Final = Struct(">16s").pack
-pack_ui: Final = Struct(">16si").pack
 unpack_i: Final = Struct(">i").unpack_from
 unpack_iib: Final = Struct(">iib").unpack_from
-unpack_iiiqqq: Final = Struct(">iiiqqq").unpack_from
-unpack_iiq: Final = Struct(">iiq").unpack_from
 unpack_iqB: Final = Struct(">iqB").unpack_from
 unpack_q: Final = Struct(">q").unpack_from
-unpack_qqbhB: Final = Struct(">qqbhB").unpack_from
 unpack_u: Final = Struct(">16s").unpack_from
-unpack_ui: Final = Struct(">16si").unpack_from
-
-
-def read_share_snapshot_key(buf: Buffer, pos: int, version: int) -> tuple[ShareSnapshotKey, int]:
-    group_id, pos = read_string(buf, pos)
-    topic_id, partition = unpack_ui(buf, pos)
-    pos += 20
-    return ShareSnapshotKey(group_id, topic_id, partition), pos
-
-
-def write_share_snapshot_key(
-    out: bytearray, parts: Parts, value: ShareSnapshotKey, version: int
-) -> bytearray:
-    (group_id, topic_id, partition) = value
-    write_string(out, group_id)
-    out += pack_ui(topic_id, partition)
-    return out
-
-
-def read_share_snapshot_value_state_batch(
-    buf: Buffer, pos: int, version: int
-) -> tuple[ShareSnapshotValueStateBatch, int]:
-    first_offset, last_offset, delivery_state, delivery_count, tags = unpack_qqbhB(buf, pos)
-    pos += 20
-    if tags:
-        pos = skip_tags(buf, pos - 1)
-    return ShareSnapshotValueStateBatch(first_offset, last_offset, delivery_state, delivery_count), pos
-
-
-def read_share_snapshot_value(
-    buf: Buffer, pos: int, version: int
-) -> tuple[ShareSnapshotValue, int]:
-    snapshot_epoch, state_epoch, leader_epoch, start_offset, create_timestamp, write_timestamp = unpack_iiiqqq(buf, pos)
-    pos += 36
-    state_batches_count, pos = read_compact_count(buf, pos, 20)
-    state_batches_items: list[ShareSnapshotValueStateBatch] = []
-    for _ in range(state_batches_count):
-        state_batches_item, pos = read_share_snapshot_value_state_batch(buf, pos, version)
-        state_batches_items.append(state_batches_item)
-    state_batches = tuple(state_batches_items)
-    delivery_complete_count: int = -1
-    if not buf[pos]:
-        pos += 1
-    else:
-        tags, pos = read_uvarint(buf, pos)
-        for _ in range(tags):
-            tag, pos, end_t = read_tag(buf, pos)
-            if tag == 0:
-                (delivery_complete_count,) = unpack_i(buf, pos)
-                pos += 4
-            else:
-                pos = end_t
-            if pos != end_t:
-                raise tag_misread(tag, pos, end_t)
-    return ShareSnapshotValue(snapshot_epoch, state_epoch, leader_epoch, start_offset, delivery_complete_count, create_timestamp, write_timestamp, state_batches), pos
-
-
-def write_share_snapshot_value_state_batch(
-    out: bytearray, value: ShareSnapshotValueStateBatch, version: int
-) -> None:
-    (first_offset, last_offset, delivery_state, delivery_count) = value
-    out += pack_qqbhx(first_offset, last_offset, delivery_state, delivery_count)
-
-
-def write_share_snapshot_value(
-    out: bytearray, parts: Parts, value: ShareSnapshotValue, version: int
-) -> bytearray:
-    (snapshot_epoch, state_epoch, leader_epoch, start_offset, delivery_complete_count, create_timestamp, write_timestamp, state_batches) = value
-    out += pack_iiiqqq(snapshot_epoch, state_epoch, leader_epoch, start_offset, create_timestamp, write_timestamp)
-    count = len(state_batches)
-    if count < 127:
-        out.append(count + 1)
-    else:
-        write_uvarint(out, count + 1)
-    for state_batches_item in state_batches:
-        write_share_snapshot_value_state_batch(out, state_batches_item, version)
-    tags = 0
-    tagged = bytearray()
-    if delivery_complete_count != -1:
-        tags += 1
-        tagged += pack_BBi(0, 4, delivery_complete_count)
-    write_uvarint(out, tags)
-    out += tagged
-    return out
-
-
-def read_share_update_key(buf: Buffer, pos: int, version: int) -> tuple[ShareUpdateKey, int]:
-    group_id, pos = read_string(buf, pos)
-    topic_id, partition = unpack_ui(buf, pos)
-    pos += 20
-    return ShareUpdateKey(group_id, topic_id, partition), pos
-
-
-def write_share_update_key(
-    out: bytearray, parts: Parts, value: ShareUpdateKey, version: int
-) -> bytearray:
-    (group_id, topic_id, partition) = value
-    write_string(out, group_id)
-    out += pack_ui(topic_id, partition)
-    return out
-
-
-def read_share_update_value_state_batch(
-    buf: Buffer, pos: int, version: int
-) -> tuple[ShareUpdateValueStateBatch, int]:
-    first_offset, last_offset, delivery_state, delivery_count, tags = unpack_qqbhB(buf, pos)
-    pos += 20
-    if tags:
-        pos = skip_tags(buf, pos - 1)
-    return ShareUpdateValueStateBatch(first_offset, last_offset, delivery_state, delivery_count), pos
-
-
-def read_share_update_value(buf: Buffer, pos: int, version: int) -> tuple[ShareUpdateValue, int]:
-    snapshot_epoch, leader_epoch, start_offset = unpack_iiq(buf, pos)
-    pos += 16
-    state_batches_count, pos = read_compact_count(buf, pos, 20)
-    state_batches_items: list[ShareUpdateValueStateBatch] = []
-    for _ in range(state_batches_count):
-        state_batches_item, pos = read_share_update_value_state_batch(buf, pos, version)
-        state_batches_items.append(state_batches_item)
-    state_batches = tuple(state_batches_items)
-    delivery_complete_count: int = -1
-    if not buf[pos]:
-        pos += 1
-    else:
-        tags, pos = read_uvarint(buf, pos)
-        for _ in range(tags):
-            tag, pos, end_t = read_tag(buf, pos)
-            if tag == 0:
-                (delivery_complete_count,) = unpack_i(buf, pos)
-                pos += 4
-            else:
-                pos = end_t
-            if pos != end_t:
-                raise tag_misread(tag, pos, end_t)
-    return ShareUpdateValue(snapshot_epoch, leader_epoch, start_offset, delivery_complete_count, state_batches), pos
-
-
-def write_share_update_value_state_batch(
-    out: bytearray, value: ShareUpdateValueStateBatch, version: int
-) -> None:
-    (first_offset, last_offset, delivery_state, delivery_count) = value
-    out += pack_qqbhx(first_offset, last_offset, delivery_state, delivery_count)
-
-
-def write_share_update_value(
-    out: bytearray, parts: Parts, value: ShareUpdateValue, version: int
-) -> bytearray:
-    (snapshot_epoch, leader_epoch, start_offset, delivery_complete_count, state_batches) = value
-    out += pack_iiq(snapshot_epoch, leader_epoch, start_offset)
-    count = len(state_batches)
-    if count < 127:
-        out.append(count + 1)
-    else:
-        write_uvarint(out, count + 1)
-    for state_batches_item in state_batches:
-        write_share_update_value_state_batch(out, state_batches_item, version)
-    tags = 0
-    tagged = bytearray()
-    if delivery_complete_count != -1:
-        tags += 1
-        tagged += pack_BBi(0, 4, delivery_complete_count)
-    write_uvarint(out, tags)
-    out += tagged
-    return out
 
 
 def read_share_group_member_metadata_key(
@@ -620,26 +441,6 @@ def write_share_group_state_partition_metadata_value(
 
 
 CODECS: Final = (
-    Codec(
-        ShareSnapshotKey, "key", 0, 0, 1,
-        (read_share_snapshot_key,) * 1,
-        (write_share_snapshot_key,) * 1,
-    ),
-    Codec(
-        ShareSnapshotValue, "value", 0, 0, 0,
-        (read_share_snapshot_value,) * 1,
-        (write_share_snapshot_value,) * 1,
-    ),
-    Codec(
-        ShareUpdateKey, "key", 1, 0, 1,
-        (read_share_update_key,) * 1,
-        (write_share_update_key,) * 1,
-    ),
-    Codec(
-        ShareUpdateValue, "value", 1, 0, 0,
-        (read_share_update_value,) * 1,
-        (write_share_update_value,) * 1,
-    ),
     Codec(
         ShareGroupMemberMetadataKey, "key", 10, 0, 1,
         (read_share_group_member_metadata_key,) * 1,

@@ -76,9 +76,9 @@ def read_update_raft_voter_request(
         listeners_item, pos = read_listener(buf, pos, version)
         listeners_items.append(listeners_item)
     listeners = tuple(listeners_items)
-    k_raft_version_feature, pos = read_k_raft_version_feature(buf, pos, version)
+    kraft_version_feature, pos = read_k_raft_version_feature(buf, pos, version)
     pos = skip_tags(buf, pos)
-    return UpdateRaftVoterRequest(cluster_id, current_leader_epoch, voter_id, voter_directory_id, listeners, k_raft_version_feature), pos
+    return UpdateRaftVoterRequest(cluster_id, current_leader_epoch, voter_id, voter_directory_id, listeners, kraft_version_feature), pos
 
 
 def write_listener(
@@ -100,7 +100,7 @@ def write_k_raft_version_feature(
 def write_update_raft_voter_request(
     out: bytearray, parts: Parts, value: UpdateRaftVoterRequest, version: int
 ) -> bytearray:
-    (cluster_id, current_leader_epoch, voter_id, voter_directory_id, listeners, k_raft_version_feature) = value
+    (cluster_id, current_leader_epoch, voter_id, voter_directory_id, listeners, kraft_version_feature) = value
     write_compact_nullable_string(out, cluster_id)
     out += pack_iiu(current_leader_epoch, voter_id, voter_directory_id)
     count = len(listeners)
@@ -110,7 +110,7 @@ def write_update_raft_voter_request(
         write_uvarint(out, count + 1)
     for listeners_item in listeners:
         write_listener(out, listeners_item, version)
-    write_k_raft_version_feature(out, k_raft_version_feature, version)
+    write_k_raft_version_feature(out, kraft_version_feature, version)
     out.append(0)
     return out
 
