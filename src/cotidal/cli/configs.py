@@ -114,15 +114,20 @@ def describe(
     if as_json:
         print_json([config_json(config) for config in chosen])
         return
+    if doc:
+        for config in chosen:
+            click.echo(f"{config.name}={shown(config)}  ({source_text(config.source)})")
+            meaning = config.documentation or "the broker does not say what this means"
+            click.echo(click.wrap_text(meaning, 96, "    ", "    "))
+        return
     print_table(
-        ("SETTING", "VALUE", "FROM", "CHANGEABLE", *(("MEANING",) if doc else ())),
+        ("SETTING", "VALUE", "FROM", "CHANGEABLE"),
         [
             (
                 config.name,
                 shown(config),
                 source_text(config.source),
                 "no" if config.is_read_only else "yes",
-                *((config.documentation,) if doc else ()),
             )
             for config in chosen
         ],

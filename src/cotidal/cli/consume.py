@@ -127,7 +127,5 @@ def chosen_partitions(topic: Topic, partitions: tuple[int, ...]) -> list[TopicPa
     count = len(topic.partitions)
     for number in partitions:
         if number >= count:
-            raise Failed(
-                f"topic '{topic.name}' has no partition {number}; it has 0 to {count - 1}"
-            )
+            raise Failed(f"topic '{topic.name}' has no partition {number}; it has 0 to {count - 1}")
     return [TopicPartition(topic.name, number) for number in sorted(partitions) or range(count)]

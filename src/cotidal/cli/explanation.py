@@ -26,7 +26,7 @@ def explanation(error: Exception) -> str | None:
         case Unreachable():
             return f"{error}; start a cluster with `cotidal up`, or name one with --bootstrap"
         case UnknownTopic(nearest=None):
-            return f"{error}; create it with `cotidal topic create {error.topic}`"
+            return f"{error}; list those that do with `cotidal topic list`"
         case UnknownTopic():
             return str(error)
         case Refused():

@@ -39,11 +39,11 @@ LINE_BYTES_MAX: Final = 64 * 1024 * 1024
     show_default=True,
     help="Which replicas must have a record: all in sync, the leader, or none.",
 )
-@click.option("-k", "--key-separator", metavar="TEXT", help="What parts a line's key from its value.")
+@click.option("-k", "--key-separator", metavar="TEXT", help="What ends a line's key.")
 @click.option("--null-value", metavar="TEXT", help="A value that means null: a tombstone.")
-@click.option("-H", "--headers", metavar="NAME=VALUE", multiple=True, help="A header on each record.")
+@click.option("-H", "--headers", metavar="NAME=VALUE", multiple=True, help="For each record.")
 @click.option("--compression", type=click.Choice(COMPRESSIONS), default="none", show_default=True)
-@click.option("-p", "--partition", type=click.IntRange(min=0), help="All records to this partition.")
+@click.option("-p", "--partition", type=click.IntRange(min=0), help="For all records.")
 @click.option(
     "--timeout",
     "timeout_s",
@@ -72,7 +72,7 @@ def command(
     from cotidal.cli.settings_given import parse_settings
     from cotidal.client.cluster import Cluster
     from cotidal.client.producer import Producer
-    from cotidal.wire.records import Codec
+    from cotidal.wire.compression import Compression
 
     separator = key_separator.encode() if key_separator is not None else None
     if separator == b"":
@@ -84,7 +84,7 @@ def command(
             cluster,
             topic,
             acks=ACKS[acks],
-            codec=Codec[compression.upper()],
+            compression=Compression[compression.upper()],
             partition=partition,
             timeout_s=timeout_s,
         )

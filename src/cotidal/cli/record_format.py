@@ -74,17 +74,17 @@ def json_line(record: Fetched) -> bytes:
         "partition": record.partition,
         "offset": record.offset,
         "timestamp": record.timestamp,
-        **_bytes_field("key", record.key),
-        **_bytes_field("value", record.value),
+        **bytes_field("key", record.key),
+        **bytes_field("value", record.value),
     }
     if record.headers:
         fields["headers"] = [
-            {"name": name, **_bytes_field("value", value)} for name, value in record.headers
+            {"name": name, **bytes_field("value", value)} for name, value in record.headers
         ]
     return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def _bytes_field(name: str, value: bytes | None) -> dict[str, str | None]:
+def bytes_field(name: str, value: bytes | None) -> dict[str, str | None]:
     if value is None:
         return {name: None}
     try:

@@ -34,7 +34,8 @@ def table_lines(
     texts = [[cell_text(cell) for cell in row] for row in rows]
     widths = [max(len(title), *(len(row[at]) for row in texts)) for at, title in enumerate(columns)]
     numeric = [
-        all(isinstance(row[at], int) or row[at] is None for row in rows)
+        not any(isinstance(row[at], str) for row in rows)
+        and any(row[at] is not None for row in rows)
         for at in range(len(columns))
     ]
 

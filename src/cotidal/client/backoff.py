@@ -11,7 +11,7 @@ LONGEST_WAIT_S: Final = 1.0
 
 
 class Backoff:
-    """Doubling waits until a deadline; ``wait()`` says whether there is time for another attempt."""
+    """Doubling waits until a deadline; ``wait`` says whether there is time for another try."""
 
     __slots__ = ("_next_s", "deadline")
 

@@ -106,7 +106,7 @@ class Connection:
     def send(
         self, key: ApiKey, request: object, *, timeout_s: float = 30.0, answered: bool = True
     ) -> None:
-        """Send a request; its answer is read by a later ``receive``, unless it has none (acks=0)."""
+        """Send a request; a later ``receive`` reads its answer, unless it has none (acks=0)."""
         self._send(key, self.version(key), request, timeout_s=timeout_s, answered=answered)
 
     def receive(self, answer: type[Response], *, timeout_s: float = 30.0) -> Response:

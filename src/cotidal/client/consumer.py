@@ -60,7 +60,7 @@ class Fetched(NamedTuple):
 
 
 class Consumer:
-    """``with Consumer(cluster, {partition: offset}) as consumer:``; then ``poll``, again and again."""
+    """``with Consumer(cluster, {partition: offset}) as consumer:``; then ``poll`` and ``poll``."""
 
     def __init__(
         self,
@@ -203,7 +203,7 @@ class Consumer:
             end = begin + header.size_bytes
             if header.next_offset > position and not header.is_control:
                 try:
-                    inside = read_records(batches.data[begin:end])
+                    inside = read_records(batches.data, begin)
                 except PeerError as error:
                     raise BadRecord(f"{at} at offset {header.base_offset}: {error}") from error
                 for record in inside:
@@ -211,8 +211,8 @@ class Consumer:
                         yield Fetched(
                             at.topic,
                             at.partition,
-                            record.offset,
-                            record.timestamp,
+                            Offset(record.offset),
+                            WallMillis(record.timestamp),
                             record.key,
                             record.value,
                             record.headers,

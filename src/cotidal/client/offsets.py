@@ -93,7 +93,7 @@ def find_offsets(cluster: Cluster, wanted: Wanted) -> dict[TopicPartition, Offse
 def _ask_leaders(
     cluster: Cluster, wanted: Wanted, found: dict[TopicPartition, Offset]
 ) -> ClientError | None:
-    """One round of questions; the answers go into ``found``, a failure that may pass is returned."""
+    """One round of questions: answers go into ``found``, what may pass is returned."""
     metadata = cluster.metadata(sorted({partition.topic for partition in wanted}))
     failure: ClientError | None = None
     for leader, led in partitions_by_leader(metadata, wanted).items():

@@ -39,7 +39,8 @@ from cotidal.messages.rpc.produce import (
 )
 from cotidal.values import NodeId, Offset, WallMillis
 from cotidal.wire.batch import read_batches
-from cotidal.wire.records import Codec, Record, build_batch
+from cotidal.wire.compression import Compression
+from cotidal.wire.records import Record, build_batch
 
 ACKS_ALL: Final = -1
 BATCH_BYTES: Final = 512 * 1024
@@ -69,14 +70,14 @@ class Producer:
         topic: str,
         *,
         acks: int = ACKS_ALL,
-        codec: Codec = Codec.NONE,
+        compression: Compression = Compression.NONE,
         partition: int | None = None,
         timeout_s: float = 30.0,
     ) -> None:
         self._cluster = cluster
         self._topic: Topic = cluster.topic(topic)
         self._acks = acks
-        self._codec = codec
+        self._compression = compression
         self._timeout_s = timeout_s
         self._fixed = partition
         self._sticky = int.from_bytes(os.urandom(4), "big")
@@ -147,12 +148,14 @@ class Producer:
         return batches
 
     def _batch(self, records: list[Record]) -> _Batch:
-        return _Batch(read_batches(build_batch(records, codec=self._codec)), len(records))
+        return _Batch(
+            read_batches(build_batch(records, compression=self._compression)), len(records)
+        )
 
     def _send_round(
         self, waiting: dict[int, deque[_Batch]], done: list[Acknowledged]
     ) -> ClientError | None:
-        """Send the next batch of each partition; take off what was written, return what may pass."""
+        """Send the next batch of each partition, take off what was written, return what may pass."""
         failure: ClientError | None = None
         asked: list[Connection] = []
         for leader, partitions in self._by_leader(waiting).items():
@@ -168,8 +171,9 @@ class Producer:
                 failure = error
                 continue
             if self._acks == 0:
-                for at in partitions:
-                    done.append(Acknowledged(at, Offset(-1), waiting[at].popleft().records))
+                done += [
+                    Acknowledged(at, Offset(-1), waiting[at].popleft().records) for at in partitions
+                ]
             else:
                 asked.append(connection)
         for connection in asked:
