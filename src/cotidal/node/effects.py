@@ -1,4 +1,4 @@
-"""What a node wants done. Pure values; imperatives, obeyed in order by the broker or the simulator."""
+"""What a node wants done. Pure values; imperatives, obeyed in order by broker or simulator."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Append(NamedTuple):
 
 
 class Want(NamedTuple):
-    """One partition of a Read: whole batches from the one that holds ``offset``, all below ``below``."""
+    """One partition of a Read: from the batch that holds ``offset`` on, all below ``below``."""
 
     partition: TopicPartition
     offset: Offset

@@ -51,6 +51,8 @@ class Started(NamedTuple):
     """The batches of the metadata log from its start or last snapshot on, in order."""
     incarnation: Uuid
     wall: WallMillis
+    previous_broker_epoch: int = -1
+    """From the clean-shutdown marker: -1 after a crash."""
 
 
 class Persisted(NamedTuple):
@@ -90,7 +92,7 @@ class Appended(NamedTuple):
 
 
 class ReadDone(NamedTuple):
-    """One result for each Want of the Read, in order: bytes of whole batches, or what went wrong."""
+    """One result for each Want, in order: bytes of whole batches, or a sentence: what failed."""
 
     token: ReadToken
     results: tuple[bytes | memoryview | str, ...]

@@ -1,0 +1,89 @@
+"""Fetch (key 1), versions 4-18.
+
+KIP-227 sessions, KIP-320 leader epochs, KIP-516 topic ids (from 13 on), KIP-595 diverging epochs.
+Not served yet: fetching by replicas, preferred read replicas (KIP-392), aborted transactions (none
+exist), snapshots. Version differences end in this file.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cotidal.core.partition.epochs import EpochEnd
+from cotidal.errors import ErrorCode
+from cotidal.messages.batch import NO_BATCHES, Batches
+from cotidal.messages.rpc.fetch import (
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+)
+from cotidal.values import Offset, Uuid
+
+TOPIC_IDS_SINCE: Final = 13
+REPLICA_STATE_SINCE: Final = 15
+
+
+def uses_topic_ids(version: int) -> bool:
+    return version >= TOPIC_IDS_SINCE
+
+
+def fetcher_id(request: FetchRequest, version: int) -> int:
+    """The replica that fetches; -1 for a consumer."""
+    if version >= REPLICA_STATE_SINCE:
+        return request.replica_state.replica_id
+    return request.replica_id
+
+
+def refused(error: ErrorCode) -> FetchResponse:
+    return FetchResponse(error_code=error)
+
+
+def partition_refused(partition: int, error: ErrorCode) -> PartitionData:
+    return PartitionData(
+        partition_index=partition, error_code=error, high_watermark=-1, records=NO_BATCHES
+    )
+
+
+def partition_read(
+    partition: int,
+    *,
+    high_watermark: Offset,
+    last_stable_offset: Offset,
+    log_start_offset: Offset,
+    data: bytes | memoryview,
+) -> PartitionData:
+    return PartitionData(
+        partition_index=partition,
+        high_watermark=high_watermark,
+        last_stable_offset=last_stable_offset,
+        log_start_offset=log_start_offset,
+        aborted_transactions=None,
+        records=Batches((), data) if data else NO_BATCHES,
+    )
+
+
+def partition_diverged(
+    partition: int, *, end: EpochEnd, high_watermark: Offset, log_start_offset: Offset
+) -> PartitionData:
+    return PartitionData(
+        partition_index=partition,
+        high_watermark=high_watermark,
+        last_stable_offset=high_watermark,
+        log_start_offset=log_start_offset,
+        diverging_epoch=EpochEndOffset(epoch=end.epoch, end_offset=end.end_offset),
+        records=NO_BATCHES,
+    )
+
+
+def response(
+    topics: list[tuple[str, Uuid, list[PartitionData]]], *, session_id: int
+) -> FetchResponse:
+    return FetchResponse(
+        session_id=session_id,
+        responses=tuple(
+            FetchableTopicResponse(topic=name, topic_id=topic_id, partitions=tuple(partitions))
+            for name, topic_id, partitions in topics
+        ),
+    )

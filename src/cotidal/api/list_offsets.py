@@ -1,0 +1,81 @@
+"""ListOffsets (key 2), versions 1-11.
+
+Timestamps with a meaning of their own: -1 latest, -2 earliest, -3 of the largest timestamp
+(KIP-734), -4 earliest local, -5 latest tiered, -6 earliest not yet tiered (version 11). Nothing is
+tiered here: the local log is the log, -5 and -6 answer that there is no such offset.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cotidal.errors import ErrorCode, Refusal
+from cotidal.messages.rpc.list_offsets import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from cotidal.values import NO_TIMESTAMP, LeaderEpoch, Offset, WallMillis
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+MAX_TIMESTAMP: Final = -3
+EARLIEST_LOCAL: Final = -4
+LATEST_TIERED: Final = -5
+EARLIEST_PENDING_UPLOAD: Final = -6
+
+_SPECIAL_SINCE: Final = {
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
+_OFFSET_NOT_AVAILABLE_SINCE: Final = 5
+
+
+def refused_timestamp(timestamp: int, version: int) -> Refusal | None:
+    """A negative timestamp that means nothing in this version."""
+    if timestamp >= EARLIEST:
+        return None
+    since = _SPECIAL_SINCE.get(timestamp)
+    if since is None or version < since:
+        return Refusal(ErrorCode.UNSUPPORTED_VERSION)
+    return None
+
+
+def partition_refused(
+    partition: int, refusal: Refusal, version: int
+) -> ListOffsetsPartitionResponse:
+    error = refusal.error
+    if error == ErrorCode.OFFSET_NOT_AVAILABLE and version < _OFFSET_NOT_AVAILABLE_SINCE:
+        error = ErrorCode.LEADER_NOT_AVAILABLE
+    return ListOffsetsPartitionResponse(partition_index=partition, error_code=error)
+
+
+def partition_found(
+    partition: int,
+    *,
+    offset: Offset,
+    timestamp: WallMillis = NO_TIMESTAMP,
+    leader_epoch: LeaderEpoch,
+) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(
+        partition_index=partition, timestamp=timestamp, offset=offset, leader_epoch=leader_epoch
+    )
+
+
+def partition_without(partition: int) -> ListOffsetsPartitionResponse:
+    """No record that new, or no such place."""
+    return ListOffsetsPartitionResponse(partition_index=partition)
+
+
+def response(
+    request: ListOffsetsRequest, results: list[list[ListOffsetsPartitionResponse | None]]
+) -> ListOffsetsResponse:
+    return ListOffsetsResponse(
+        topics=tuple(
+            ListOffsetsTopicResponse(topic.name, tuple(r for r in partitions if r is not None))
+            for topic, partitions in zip(request.topics, results, strict=True)
+        )
+    )

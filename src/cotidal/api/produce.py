@@ -1,0 +1,56 @@
+"""Produce (key 0), versions 3-13, advertised from 0 (librdkafka drops compression otherwise,
+KAFKA-18659). Topic ids from version 13 on (KIP-516).
+
+Not served yet: transactional batches; record-level errors (an invalid batch is refused whole).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cotidal.errors import ErrorCode, Refusal
+from cotidal.messages.rpc.produce import (
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from cotidal.values import Offset, WallMillis
+
+TOPIC_IDS_SINCE: Final = 13
+ACKS_ALLOWED: Final = (-1, 0, 1)
+
+
+def unknown_topic(version: int) -> Refusal:
+    if version >= TOPIC_IDS_SINCE:
+        return Refusal(ErrorCode.UNKNOWN_TOPIC_ID)
+    return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+
+def partition_refused(partition: int, refusal: Refusal) -> PartitionProduceResponse:
+    return PartitionProduceResponse(
+        partition_index=partition,
+        error_code=refusal.error,
+        base_offset=-1,
+        log_append_time_ms=-1,
+        log_start_offset=-1,
+        error_message=refusal.text,
+    )
+
+
+def partition_written(
+    partition: int, *, base_offset: Offset, append_time: WallMillis, log_start_offset: Offset
+) -> PartitionProduceResponse:
+    return PartitionProduceResponse(partition, 0, base_offset, append_time, log_start_offset)
+
+
+def response(
+    request: ProduceRequest, results: list[list[PartitionProduceResponse | None]]
+) -> ProduceResponse:
+    """``results`` has the shape of the request, every place filled."""
+    topics = []
+    for topic, partitions in zip(request.topic_data, results, strict=True):
+        filled = tuple(result for result in partitions if result is not None)
+        assert len(filled) == len(partitions)
+        topics.append(TopicProduceResponse(topic.name, topic.topic_id, filled))
+    return ProduceResponse(tuple(topics))

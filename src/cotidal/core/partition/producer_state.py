@@ -1,0 +1,199 @@
+"""What one partition remembers of idempotent producers. Pure.
+
+  IDEMPOTENT_ONCE  per producer id, epoch and sequence at most one copy is in the log.
+
+Of each producer the last five batches are kept (Kafka's number: a client may have five requests in
+flight). A batch that equals one of them is a duplicate and is answered with its original offsets;
+one that does not follow the last is refused. A producer that is not known (a new one, or one whose
+records were deleted or whose state expired) may begin with any sequence. KIP-98, KIP-360.
+
+Transactions are remembered only as the first offset of an open one, as the snapshot keeps it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from cotidal.errors import ErrorCode, Refusal
+from cotidal.messages.batch import BatchHeader
+from cotidal.messages.producers import ProducerEntry, ProducerSnapshot
+from cotidal.values import (
+    NO_OFFSET,
+    NO_SEQUENCE,
+    Offset,
+    ProducerEpoch,
+    ProducerId,
+    Sequence,
+    WallMillis,
+)
+
+REMEMBERED_BATCHES: Final = 5
+SEQUENCE_MAX: Final = 0x7FFFFFFF
+
+
+class SeenBatch(NamedTuple):
+    first_sequence: Sequence
+    last_sequence: Sequence
+    base_offset: Offset
+    last_offset: Offset
+    timestamp: WallMillis
+
+
+class Producer:
+    """One producer's last batches, oldest first."""
+
+    __slots__ = ("batches", "coordinator_epoch", "epoch", "transaction_first_offset")
+
+    def __init__(self, epoch: ProducerEpoch) -> None:
+        self.epoch = epoch
+        self.batches: list[SeenBatch] = []
+        self.coordinator_epoch = -1
+        self.transaction_first_offset = NO_OFFSET
+
+    @property
+    def last(self) -> SeenBatch | None:
+        return self.batches[-1] if self.batches else None
+
+    def remember(self, batch: SeenBatch) -> None:
+        self.batches.append(batch)
+        if len(self.batches) > REMEMBERED_BATCHES:
+            del self.batches[0]
+
+
+class ProducerDescription(NamedTuple):
+    producer_id: ProducerId
+    producer_epoch: ProducerEpoch
+    last_sequence: Sequence
+    last_timestamp: WallMillis
+    coordinator_epoch: int
+    transaction_first_offset: Offset
+
+
+class Producers:
+    """All producers that this partition remembers."""
+
+    __slots__ = ("_by_id",)
+
+    def __init__(self) -> None:
+        self._by_id: dict[ProducerId, Producer] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def check(self, batch: BatchHeader) -> SeenBatch | Refusal | None:
+        """A duplicate's original, why the batch is refused, or None: it may be appended."""
+        known = self._by_id.get(batch.producer_id)
+        if known is None:
+            return None
+        if batch.producer_epoch < known.epoch:
+            return Refusal(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"producer {batch.producer_id} has epoch {known.epoch} here; "
+                f"the batch was sent with {batch.producer_epoch}",
+            )
+        if batch.producer_epoch > known.epoch:
+            return None if batch.base_sequence == 0 else _gap(batch, expected=0)
+        last = known.last
+        if last is None:
+            return None
+        expected = (last.last_sequence + 1) & SEQUENCE_MAX
+        if batch.base_sequence == expected:
+            return None
+        for seen in known.batches:
+            if (
+                seen.first_sequence == batch.base_sequence
+                and seen.last_sequence == batch.last_sequence
+            ):
+                return seen
+        return _gap(batch, expected=expected)
+
+    def remember(self, batch: BatchHeader, *, base_offset: Offset) -> None:
+        """Take a batch into account that has been given ``base_offset``."""
+        known = self._by_id.get(batch.producer_id)
+        if known is None or known.epoch != batch.producer_epoch:
+            known = self._by_id[batch.producer_id] = Producer(batch.producer_epoch)
+        if not batch.is_control:
+            known.remember(
+                SeenBatch(
+                    first_sequence=batch.base_sequence,
+                    last_sequence=batch.last_sequence,
+                    base_offset=base_offset,
+                    last_offset=Offset(base_offset + batch.last_offset_delta),
+                    timestamp=batch.max_timestamp,
+                )
+            )
+
+    def replay(self, headers: Iterable[BatchHeader]) -> None:
+        """Rebuild from batches of the log, as a follower and as recovery do: never refuses."""
+        for header in headers:
+            if header.producer_id >= 0:
+                self.remember(header, base_offset=header.base_offset)
+
+    def load(self, snapshot: ProducerSnapshot) -> None:
+        for entry in snapshot.entries:
+            known = self._by_id[entry.producer_id] = Producer(entry.producer_epoch)
+            known.coordinator_epoch = entry.coordinator_epoch
+            known.transaction_first_offset = entry.transaction_first_offset
+            if entry.last_sequence == NO_SEQUENCE:
+                continue
+            first = (entry.last_sequence - entry.offset_delta) & SEQUENCE_MAX
+            known.remember(
+                SeenBatch(
+                    first_sequence=Sequence(first),
+                    last_sequence=entry.last_sequence,
+                    base_offset=Offset(entry.last_offset - entry.offset_delta),
+                    last_offset=entry.last_offset,
+                    timestamp=entry.timestamp,
+                )
+            )
+
+    def snapshot(self, *, offset: Offset) -> ProducerSnapshot:
+        return ProducerSnapshot(
+            offset, tuple(_entry(id_, producer) for id_, producer in self._by_id.items())
+        )
+
+    def forget_before(self, oldest: WallMillis) -> None:
+        """Drop producers that last wrote before ``oldest`` (producer.id.expiration.ms)."""
+        idle = [
+            id_
+            for id_, producer in self._by_id.items()
+            if producer.last is not None and producer.last.timestamp < oldest
+        ]
+        for id_ in idle:
+            del self._by_id[id_]
+
+    def describe(self) -> tuple[ProducerDescription, ...]:
+        return tuple(
+            ProducerDescription(
+                entry.producer_id,
+                entry.producer_epoch,
+                entry.last_sequence,
+                entry.timestamp,
+                entry.coordinator_epoch,
+                entry.transaction_first_offset,
+            )
+            for entry in self.snapshot(offset=Offset(0)).entries
+        )
+
+
+def _entry(producer_id: ProducerId, producer: Producer) -> ProducerEntry:
+    last = producer.last
+    return ProducerEntry(
+        producer_id=producer_id,
+        producer_epoch=producer.epoch,
+        last_sequence=NO_SEQUENCE if last is None else last.last_sequence,
+        last_offset=NO_OFFSET if last is None else last.last_offset,
+        offset_delta=0 if last is None else last.last_offset - last.base_offset,
+        timestamp=WallMillis(-1) if last is None else last.timestamp,
+        coordinator_epoch=producer.coordinator_epoch,
+        transaction_first_offset=producer.transaction_first_offset,
+    )
+
+
+def _gap(batch: BatchHeader, *, expected: int) -> Refusal:
+    return Refusal(
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        f"producer {batch.producer_id} (epoch {batch.producer_epoch}) sent sequence "
+        f"{batch.base_sequence} where {expected} was expected",
+    )

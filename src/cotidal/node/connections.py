@@ -1,0 +1,132 @@
+"""Connections: the order of requests and of replies. Pure.
+
+  REPLIES_IN_ORDER  replies leave a connection in the order of its requests.
+
+A request is begun when nothing before it on its connection is unanswered, with one exception: a
+Produce may be begun while only Produces are unanswered. Kafka answers one request of a connection
+at a time; a producer that keeps a hundred in flight gets them all into one write here.
+
+What may not begin yet waits in ``queued``. When too much waits, reading from the socket is paused.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Protocol
+
+from cotidal.limits import CONNECTION_PIPELINE_MAX
+from cotidal.node.effects import Effect, PauseReading, Respond, ResumeReading
+from cotidal.node.events import ConnectionId, Request
+from cotidal.values import WallMillis
+
+PRODUCE = 0
+
+
+class Parked(Protocol):
+    """A request that waits for something."""
+
+    def forget(self) -> None:
+        """Its connection is gone: wait no longer."""
+
+
+class Slot:
+    """The place of one request in its connection's order of replies."""
+
+    __slots__ = ("connection", "parked", "reply", "request")
+
+    def __init__(self, connection: Connection, request: Request) -> None:
+        self.connection = connection
+        self.request = request
+        self.parked: Parked | None = None
+        self.reply: object | None = None
+
+
+class Connection:
+    """One client connection, from the node's side."""
+
+    __slots__ = (
+        "_unblocked",
+        "id",
+        "listener",
+        "lost",
+        "others",
+        "paused",
+        "peer",
+        "queued",
+        "slots",
+        "wall",
+    )
+
+    def __init__(
+        self,
+        id_: ConnectionId,
+        *,
+        listener: str,
+        peer: str,
+        unblocked: dict[Connection, None],
+    ) -> None:
+        self.id = id_
+        self._unblocked = unblocked
+        """The node's list of connections on which something more may begin."""
+        self.lost = False
+        self.listener = listener
+        self.peer = peer
+        self.slots: deque[Slot] = deque()
+        self.queued: deque[Request] = deque()
+        self.others = 0
+        """Unanswered requests that are not Produce."""
+        self.paused = False
+        self.wall = WallMillis(0)
+        """Wall time of the last read: for queued requests that begin later."""
+
+    def may_begin(self, api_key: int) -> bool:
+        return not self.slots or (api_key == PRODUCE and self.others == 0)
+
+    def open_slot(self, request: Request) -> Slot:
+        slot = Slot(self, request)
+        self.slots.append(slot)
+        if request.api_key != PRODUCE:
+            self.others += 1
+        return slot
+
+    def lose(self) -> None:
+        """The socket is gone: nothing is answered, nothing waits any more."""
+        self.lost = True
+        self.queued.clear()
+        for slot in self.slots:
+            if slot.parked is not None:
+                slot.parked.forget()
+        self.slots.clear()
+
+    def answer(self, slot: Slot, reply: object, out: list[Effect]) -> None:
+        """Fill a slot; send every reply that nothing stands before."""
+        if self.lost:
+            return
+        slot.reply = reply
+        slots = self.slots
+        while slots and slots[0].reply is not None:
+            done = slots.popleft()
+            request = done.request
+            if request.api_key != PRODUCE:
+                self.others -= 1
+            out.append(
+                Respond(
+                    self.id,
+                    request.api_key,
+                    request.api_version,
+                    request.correlation_id,
+                    done.reply,
+                )
+            )
+        if self.queued or self.paused:
+            self._unblocked[self] = None
+
+    def regulate(self, out: list[Effect]) -> None:
+        """Pause or resume reading, with a gap between the two so that it does not flutter."""
+        waiting = len(self.slots) + len(self.queued)
+        if not self.paused and waiting > CONNECTION_PIPELINE_MAX:
+            self.paused = True
+            out.append(PauseReading(self.id))
+        elif self.paused and waiting < CONNECTION_PIPELINE_MAX // 2:
+            self.paused = False
+            out.append(ResumeReading(self.id))

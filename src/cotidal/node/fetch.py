@@ -1,0 +1,345 @@
+"""Fetch: from a request to what may be read, to the disk, to a reply or into the park. Pure.
+
+    begin -> evaluate -> (nothing to read yet) -> parked -> woken or deadline -> evaluate
+                      -> Read -> ReadDone -> enough bytes -> reply
+                                          -> too few      -> parked, until as many have come
+
+A parked fetch counts the bytes it still lacks and is read again only when they are there: a
+consumer with a large fetch.min.bytes does not make the disk work for every small batch.
+Owns of the state: sessions, dirty_fetches, deadlines.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import NamedTuple
+
+from cotidal.api import fetch as api
+from cotidal.core.partition.reading import Diverged, Granted, admit_fetch
+from cotidal.errors import ErrorCode, Refusal
+from cotidal.limits import FETCH_WAIT_MAX_MS
+from cotidal.messages.rpc.fetch import FetchRequest, PartitionData
+from cotidal.node.connections import Slot
+from cotidal.node.effects import Read, Want
+from cotidal.node.events import ReadDone
+from cotidal.node.hosting import Hosted
+from cotidal.node.sessions import (
+    FINAL_EPOCH,
+    INITIAL_EPOCH,
+    FetchedPartition,
+    FetchSession,
+    PartitionKey,
+    TopicRef,
+)
+from cotidal.node.state import NodeState
+from cotidal.values import LeaderEpoch, Millis, Offset, TopicPartition, Uuid
+
+
+class Asked(NamedTuple):
+    """One partition of a fetch as it was last evaluated."""
+
+    fetched: FetchedPartition
+    hosted: Hosted | None
+    verdict: Granted | Diverged | Refusal
+
+
+class PendingFetch:
+    """A fetch that is not answered yet."""
+
+    __slots__ = (
+        "answered",
+        "asked",
+        "deadline",
+        "incremental",
+        "isolation_level",
+        "max_bytes",
+        "min_bytes",
+        "missing_bytes",
+        "partitions",
+        "reading",
+        "session",
+        "slot",
+        "urgent",
+    )
+
+    def __init__(self, slot: Slot, request: FetchRequest, deadline: Millis) -> None:
+        self.slot = slot
+        self.session: FetchSession | None = None
+        self.incremental = False
+        self.partitions: dict[PartitionKey, FetchedPartition] = {}
+        self.isolation_level = request.isolation_level
+        self.min_bytes = request.min_bytes
+        self.max_bytes = request.max_bytes
+        self.deadline = deadline
+        self.missing_bytes = 0
+        self.asked: list[Asked] = []
+        self.urgent = False
+        """Something must be told now: an error or a divergence."""
+        self.reading: list[int] = []
+        """Positions in ``asked`` of the wants that the disk is reading."""
+        self.answered = False
+
+    def forget(self) -> None:
+        self.answered = True
+        _unpark(self)
+
+
+def begin(state: NodeState, slot: Slot, request: FetchRequest) -> None:
+    version = slot.request.api_version
+    if api.fetcher_id(request, version) >= 0:
+        _reply_error(state, slot, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return
+    wait = min(max(request.max_wait_ms, 0), FETCH_WAIT_MAX_MS)
+    pending = PendingFetch(slot, request, Millis(state.now + wait))
+    slot.parked = pending
+    error = _join_session(state, pending, request, version)
+    if error is not None:
+        _reply_error(state, slot, error)
+        return
+    _evaluate(state, pending)
+
+
+def on_read_done(state: NodeState, event: ReadDone) -> None:
+    pending = state.take_read(event.token, PendingFetch)
+    if pending.answered:  # its connection is gone
+        return
+    total = 0
+    data: dict[int, bytes | memoryview | str] = {}
+    for position, result in zip(pending.reading, event.results, strict=True):
+        data[position] = result
+        total += len(result)
+        if isinstance(result, str):
+            pending.urgent = True
+    if total >= pending.min_bytes or pending.urgent or state.now >= pending.deadline:
+        _answer(state, pending, data)
+    else:
+        _park(state, pending, missing_bytes=pending.min_bytes - total)
+
+
+def on_readable(state: NodeState, hosted: Hosted) -> None:
+    """More of this partition may be read."""
+    for pending in hosted.fetches:
+        pending.missing_bytes -= hosted.unread_bytes
+        if pending.missing_bytes <= 0:
+            state.dirty_fetches[pending] = None
+    hosted.unread_bytes = 0
+
+
+def on_unserved(state: NodeState, hosted: Hosted) -> None:
+    """The partition is no longer served from here: its fetches are told so."""
+    for pending in hosted.fetches:
+        state.dirty_fetches[pending] = None
+
+
+def evaluate_dirty(state: NodeState) -> None:
+    """At the end of a step: look again at every fetch that was woken in it, once."""
+    while state.dirty_fetches:
+        woken, state.dirty_fetches = state.dirty_fetches, {}
+        for pending in woken:
+            if not pending.answered:
+                _unpark(pending)
+                _evaluate(state, pending)
+
+
+def on_ticked(state: NodeState) -> None:
+    deadlines = state.deadlines
+    while deadlines and deadlines[0][0] <= state.now:
+        _, _, pending = heapq.heappop(deadlines)
+        if not pending.answered:
+            state.dirty_fetches[pending] = None
+
+
+def next_deadline(state: NodeState) -> Millis | None:
+    deadlines = state.deadlines
+    while deadlines and deadlines[0][2].answered:
+        heapq.heappop(deadlines)
+    return deadlines[0][0] if deadlines else None
+
+
+def _join_session(
+    state: NodeState, pending: PendingFetch, request: FetchRequest, version: int
+) -> ErrorCode | None:
+    uses_topic_ids = api.uses_topic_ids(version)
+    if request.session_epoch in (FINAL_EPOCH, INITIAL_EPOCH):
+        if request.session_id:
+            state.sessions.end(request.session_id)
+        partitions: dict[PartitionKey, FetchedPartition] = {}
+        _take_partitions(partitions, request)
+        if request.session_epoch == INITIAL_EPOCH:
+            pending.session = state.sessions.begin(
+                partitions, uses_topic_ids=uses_topic_ids, now=state.now
+            )
+        pending.partitions = partitions
+        return None
+    session = state.sessions.resume(
+        request.session_id,
+        epoch=request.session_epoch,
+        uses_topic_ids=uses_topic_ids,
+        now=state.now,
+    )
+    if isinstance(session, ErrorCode):
+        return session
+    _take_partitions(session.partitions, request)
+    for forgotten in request.forgotten_topics_data:
+        topic = TopicRef(forgotten.topic, forgotten.topic_id)
+        for partition in forgotten.partitions:
+            session.partitions.pop((topic, partition), None)
+    pending.session = session
+    pending.incremental = True
+    pending.partitions = session.partitions
+    return None
+
+
+def _take_partitions(
+    partitions: dict[PartitionKey, FetchedPartition], request: FetchRequest
+) -> None:
+    for topic in request.topics:
+        ref = TopicRef(topic.topic, topic.topic_id)
+        for asked in topic.partitions:
+            key = (ref, asked.partition)
+            fetched = partitions.get(key)
+            if fetched is None:
+                fetched = partitions[key] = FetchedPartition(ref, asked.partition)
+            fetched.ask(
+                offset=Offset(asked.fetch_offset),
+                max_bytes=asked.partition_max_bytes,
+                current_epoch=LeaderEpoch(asked.current_leader_epoch),
+                last_fetched_epoch=LeaderEpoch(asked.last_fetched_epoch),
+            )
+
+
+def _evaluate(state: NodeState, pending: PendingFetch) -> None:
+    """Look at every partition; read, reply or park."""
+    uses_topic_ids = api.uses_topic_ids(pending.slot.request.api_version)
+    pending.asked = []
+    pending.reading = []
+    pending.urgent = False
+    wants: list[Want] = []
+    for fetched in pending.partitions.values():
+        hosted, verdict = _admit(state, fetched, pending.isolation_level, uses_topic_ids)
+        if isinstance(verdict, Granted):
+            if hosted is not None and fetched.offset < verdict.below:
+                pending.reading.append(len(pending.asked))
+                wants.append(
+                    Want(hosted.replica.partition, fetched.offset, fetched.max_bytes, verdict.below)
+                )
+        elif not (pending.incremental and isinstance(verdict, Refusal) and fetched.told_error):
+            pending.urgent = True
+        pending.asked.append(Asked(fetched, hosted, verdict))
+    if wants:
+        state.out.append(
+            Read(state.next_read_token(pending), tuple(wants), max(pending.max_bytes, 0))
+        )
+    elif pending.urgent or pending.min_bytes <= 0 or state.now >= pending.deadline:
+        _answer(state, pending, {})
+    else:
+        _park(state, pending, missing_bytes=pending.min_bytes)
+
+
+def _admit(
+    state: NodeState, fetched: FetchedPartition, isolation_level: int, uses_topic_ids: bool
+) -> tuple[Hosted | None, Granted | Diverged | Refusal]:
+    name = fetched.topic.name
+    if uses_topic_ids:
+        known = state.controller.committed.topic_names.get(fetched.topic.topic_id)
+        if known is None:
+            return None, Refusal(ErrorCode.UNKNOWN_TOPIC_ID)
+        name = known
+    hosted = state.hosted.get(TopicPartition(name, fetched.partition))
+    if hosted is None:
+        return None, Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    return hosted, admit_fetch(
+        hosted.replica,
+        offset=fetched.offset,
+        current_epoch=fetched.current_epoch,
+        last_fetched_epoch=fetched.last_fetched_epoch,
+        isolation_level=isolation_level,
+    )
+
+
+def _park(state: NodeState, pending: PendingFetch, *, missing_bytes: int) -> None:
+    pending.missing_bytes = missing_bytes
+    for asked in pending.asked:
+        if asked.hosted is not None:
+            asked.hosted.fetches[pending] = None
+    state.wake_at(pending.deadline, pending)
+
+
+def _unpark(pending: PendingFetch) -> None:
+    for asked in pending.asked:
+        if asked.hosted is not None:
+            asked.hosted.fetches.pop(pending, None)
+
+
+def _answer(
+    state: NodeState, pending: PendingFetch, data: dict[int, bytes | memoryview | str]
+) -> None:
+    pending.answered = True
+    topics: list[tuple[str, Uuid, list[PartitionData]]] = []
+    last: TopicRef | None = None
+    served: list[FetchedPartition] = []
+    for position, asked in enumerate(pending.asked):
+        fetched = asked.fetched
+        told = _partition_data(asked, data.get(position, b""))
+        has_data = bool(data.get(position))
+        if pending.incremental and not has_data and not _is_news(fetched, told):
+            continue
+        fetched.told_high_watermark = Offset(told.high_watermark)
+        fetched.told_start = Offset(told.log_start_offset)
+        fetched.told_error = told.error_code != 0
+        if has_data:
+            served.append(fetched)
+        if last != fetched.topic:
+            last = fetched.topic
+            topics.append((last.name, last.topic_id, []))
+        topics[-1][2].append(told)
+    session = pending.session
+    if session is not None:
+        for fetched in served:
+            key = (fetched.topic, fetched.partition)
+            if session.partitions.pop(key, None) is not None:
+                session.partitions[key] = fetched
+    pending.slot.connection.answer(
+        pending.slot,
+        api.response(topics, session_id=0 if session is None else session.id),
+        state.out,
+    )
+
+
+def _is_news(fetched: FetchedPartition, told: PartitionData) -> bool:
+    return (
+        told.error_code != 0
+        or fetched.told_error
+        or told.diverging_epoch.end_offset >= 0
+        or told.high_watermark != fetched.told_high_watermark
+        or told.log_start_offset != fetched.told_start
+    )
+
+
+def _partition_data(asked: Asked, data: bytes | memoryview | str) -> PartitionData:
+    partition = asked.fetched.partition
+    verdict = asked.verdict
+    if isinstance(data, str):
+        return api.partition_refused(partition, ErrorCode.CORRUPT_MESSAGE)
+    if isinstance(verdict, Refusal):
+        return api.partition_refused(partition, verdict.error)
+    assert asked.hosted is not None
+    replica = asked.hosted.replica
+    if isinstance(verdict, Diverged):
+        return api.partition_diverged(
+            partition,
+            end=verdict.end,
+            high_watermark=replica.high_watermark,
+            log_start_offset=replica.start_offset,
+        )
+    return api.partition_read(
+        partition,
+        high_watermark=replica.high_watermark,
+        last_stable_offset=replica.last_stable_offset,
+        log_start_offset=replica.start_offset,
+        data=data,
+    )
+
+
+def _reply_error(state: NodeState, slot: Slot, error: ErrorCode) -> None:
+    slot.connection.answer(slot, api.refused(error), state.out)

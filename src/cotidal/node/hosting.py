@@ -1,0 +1,102 @@
+"""The partitions that this node hosts, and who waits for each of them. Pure.
+
+Parked requests are indexed by partition, so that a partition that moves wakes just those.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from cotidal.core.partition.leader import WriteRules
+from cotidal.core.partition.replica import Replica
+from cotidal.messages.batch import Placed
+from cotidal.values import Offset, TopicPartition, Uuid, WallMillis
+
+if TYPE_CHECKING:
+    from cotidal.node.fetch import PendingFetch
+    from cotidal.node.offsets import PendingDelete
+    from cotidal.node.produce import PendingProduce
+
+
+class Waiting(NamedTuple):
+    """One partition of a parked Produce: answered when ``required`` has been reached."""
+
+    required: Offset
+    pending: PendingProduce
+    topic_position: int
+    partition_position: int
+    base_offset: Offset
+    timestamp: WallMillis
+
+
+class WaitingLine:
+    """Waits of one partition, ascending in the offset they wait for."""
+
+    __slots__ = ("_line",)
+
+    def __init__(self) -> None:
+        self._line: list[Waiting] = []
+
+    def __len__(self) -> int:
+        return len(self._line)
+
+    def add(self, waiting: Waiting) -> None:
+        line = self._line
+        if line and line[-1].required > waiting.required:
+            # A duplicate waits with its original, which later batches have overtaken.
+            insort(line, waiting, key=_required)
+        else:
+            line.append(waiting)
+
+    def take(self, reached: Offset) -> list[Waiting]:
+        """Remove and return every wait that ``reached`` satisfies."""
+        line = self._line
+        if not line or line[0].required > reached:
+            return []
+        if line[-1].required <= reached:
+            self._line = []
+            return line
+        keep = next(i for i, waiting in enumerate(line) if waiting.required > reached)
+        self._line = line[keep:]
+        return line[:keep]
+
+    def take_all(self) -> list[Waiting]:
+        line, self._line = self._line, []
+        return line
+
+
+def _required(waiting: Waiting) -> Offset:
+    return waiting.required
+
+
+class Hosted:
+    """One hosted partition."""
+
+    __slots__ = (
+        "deletions",
+        "entries",
+        "fetches",
+        "replica",
+        "rules",
+        "settings",
+        "unread_bytes",
+        "until_committed",
+        "until_written",
+    )
+
+    def __init__(self, partition: TopicPartition, topic_id: Uuid) -> None:
+        self.replica = Replica(partition, topic_id)
+        self.rules = WriteRules(0, 0, 0, False)
+        self.settings: Mapping[str, str] = {}
+        self.entries: list[Placed] = []
+        """Batches admitted in this step, appended together at its end."""
+        self.unread_bytes = 0
+        """Written since fetches were last woken."""
+        self.until_written = WaitingLine()
+        """acks=1."""
+        self.until_committed = WaitingLine()
+        """acks=all."""
+        self.fetches: dict[PendingFetch, None] = {}
+        self.deletions: list[PendingDelete] = []

@@ -1,0 +1,236 @@
+"""ListOffsets, DeleteRecords, OffsetForLeaderEpoch: questions about a log's ends and middle. Pure.
+
+Ends are known to the core and answered at once; a look-up by time asks the disk (FindTime), and a
+deletion waits until the log's start has moved (StartMoved).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from cotidal.api import delete_records as delete_api
+from cotidal.api import list_offsets as list_api
+from cotidal.api import offset_for_leader_epoch as epoch_api
+from cotidal.core.partition.leader import admit_delete
+from cotidal.core.partition.reading import READ_COMMITTED, check_leader_epoch, latest_offset
+from cotidal.core.partition.replica import Replica, on_start_moved
+from cotidal.errors import ErrorCode, Refusal
+from cotidal.messages.rpc.delete_records import DeleteRecordsPartitionResult, DeleteRecordsRequest
+from cotidal.messages.rpc.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+)
+from cotidal.messages.rpc.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderTopicResult,
+)
+from cotidal.node.connections import Slot
+from cotidal.node.effects import AdvanceStart, FindTime, SaveEpochs
+from cotidal.node.events import StartMoved, TimeFound
+from cotidal.node.hosting import Hosted
+from cotidal.node.state import NodeState
+from cotidal.values import LeaderEpoch, Offset, TopicPartition, WallMillis
+
+
+class PendingList:
+    """A ListOffsets some of whose partitions wait for the disk."""
+
+    __slots__ = ("missing", "request", "results", "slot")
+
+    def __init__(self, slot: Slot, request: ListOffsetsRequest) -> None:
+        self.slot = slot
+        self.request = request
+        self.missing = 0
+        self.results: list[list[ListOffsetsPartitionResponse | None]] = []
+
+
+class TimeWait(NamedTuple):
+    """The place of one look-up by time in its ListOffsets."""
+
+    pending: PendingList
+    topic_position: int
+    partition_position: int
+
+
+class PendingDeletes:
+    """A DeleteRecords some of whose partitions wait for their log."""
+
+    __slots__ = ("missing", "request", "results", "slot")
+
+    def __init__(self, slot: Slot, request: DeleteRecordsRequest) -> None:
+        self.slot = slot
+        self.request = request
+        self.missing = 0
+        self.results: list[list[DeleteRecordsPartitionResult | None]] = []
+
+
+class PendingDelete(NamedTuple):
+    """One partition of a DeleteRecords: answered when the log starts at ``offset`` or later."""
+
+    offset: Offset
+    pending: PendingDeletes
+    topic_position: int
+    partition_position: int
+
+
+def begin_list(state: NodeState, slot: Slot, request: ListOffsetsRequest) -> None:
+    pending = PendingList(slot, request)
+    for topic_position, topic in enumerate(request.topics):
+        results: list[ListOffsetsPartitionResponse | None] = []
+        pending.results.append(results)
+        for position, asked in enumerate(topic.partitions):
+            hosted = state.hosted.get(TopicPartition(topic.name, asked.partition_index))
+            wait = TimeWait(pending, topic_position, position)
+            results.append(_list_partition(state, hosted, asked, request, wait))
+            pending.missing += results[-1] is None
+    if not pending.missing:
+        _answer_list(state, pending)
+
+
+def _list_partition(
+    state: NodeState,
+    hosted: Hosted | None,
+    asked: ListOffsetsPartition,
+    request: ListOffsetsRequest,
+    wait: TimeWait,
+) -> ListOffsetsPartitionResponse | None:
+    """The answer, or None when the disk must be asked."""
+    version = wait.pending.slot.request.api_version
+    index = asked.partition_index
+    refusal = list_api.refused_timestamp(asked.timestamp, version)
+    if refusal is None and hosted is None:
+        refusal = Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if refusal is None and hosted is not None:
+        refusal = check_leader_epoch(hosted.replica, LeaderEpoch(asked.current_leader_epoch))
+    if refusal is not None or hosted is None:
+        return list_api.partition_refused(index, refusal or Refusal(ErrorCode.NONE), version)
+    replica = hosted.replica
+    if asked.timestamp in (list_api.EARLIEST, list_api.EARLIEST_LOCAL):
+        return _found(index, replica, replica.start_offset)
+    if asked.timestamp in (list_api.LATEST_TIERED, list_api.EARLIEST_PENDING_UPLOAD):
+        return list_api.partition_without(index)
+    below = _bound(replica, request)
+    if isinstance(below, Refusal):
+        return list_api.partition_refused(index, below, version)
+    if asked.timestamp == list_api.LATEST:
+        return _found(index, replica, below)
+    timestamp = None
+    if asked.timestamp != list_api.MAX_TIMESTAMP:
+        timestamp = WallMillis(asked.timestamp)
+    token = state.next_read_token(wait)
+    state.out.append(FindTime(token, replica.partition, timestamp, below))
+    return None
+
+
+def on_time_found(state: NodeState, event: TimeFound) -> None:
+    wait = state.take_read(event.token, TimeWait)
+    pending = wait.pending
+    topic = pending.request.topics[wait.topic_position]
+    index = topic.partitions[wait.partition_position].partition_index
+    result = list_api.partition_without(index)
+    if event.found is not None:
+        result = list_api.partition_found(
+            index,
+            offset=event.found.offset,
+            timestamp=event.found.timestamp,
+            leader_epoch=event.found.leader_epoch,
+        )
+    pending.results[wait.topic_position][wait.partition_position] = result
+    pending.missing -= 1
+    if not pending.missing:
+        _answer_list(state, pending)
+
+
+def begin_delete(state: NodeState, slot: Slot, request: DeleteRecordsRequest) -> None:
+    pending = PendingDeletes(slot, request)
+    for topic_position, topic in enumerate(request.topics):
+        results: list[DeleteRecordsPartitionResult | None] = []
+        pending.results.append(results)
+        for position, asked in enumerate(topic.partitions):
+            index = asked.partition_index
+            hosted = state.hosted.get(TopicPartition(topic.name, index))
+            if hosted is None:
+                unknown = Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                results.append(delete_api.partition_refused(index, unknown))
+                continue
+            start = admit_delete(hosted.replica, Offset(asked.offset))
+            if isinstance(start, Refusal):
+                results.append(delete_api.partition_refused(index, start))
+            elif start <= hosted.replica.start_offset:
+                results.append(delete_api.partition_deleted(index, hosted.replica.start_offset))
+            else:
+                results.append(None)
+                pending.missing += 1
+                hosted.deletions.append(PendingDelete(start, pending, topic_position, position))
+                state.out.append(AdvanceStart(hosted.replica.partition, start))
+    if not pending.missing:
+        _answer_delete(state, pending)
+
+
+def on_log_start_moved(state: NodeState, event: StartMoved) -> None:
+    hosted = state.hosted.get(event.partition)
+    if hosted is None:
+        return
+    if on_start_moved(hosted.replica, event.start_offset):
+        state.out.append(SaveEpochs(event.partition, tuple(hosted.replica.epochs.entries)))
+    start = hosted.replica.start_offset
+    done = [waiting for waiting in hosted.deletions if waiting.offset <= start]
+    hosted.deletions = [waiting for waiting in hosted.deletions if waiting.offset > start]
+    for waiting in done:
+        index = event.partition.partition
+        _fill_delete(state, waiting, delete_api.partition_deleted(index, start))
+
+
+def on_unserved(state: NodeState, hosted: Hosted) -> None:
+    waits, hosted.deletions = hosted.deletions, []
+    gone = Refusal(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    for waiting in waits:
+        index = hosted.replica.partition.partition
+        _fill_delete(state, waiting, delete_api.partition_refused(index, gone))
+
+
+def begin_epoch_ends(state: NodeState, slot: Slot, request: OffsetForLeaderEpochRequest) -> None:
+    topics = []
+    for topic in request.topics:
+        ends = []
+        for asked in topic.partitions:
+            hosted = state.hosted.get(TopicPartition(topic.topic, asked.partition))
+            replica = None if hosted is None else hosted.replica
+            ends.append(epoch_api.answer_partition(asked, replica))
+        topics.append(OffsetForLeaderTopicResult(topic.topic, tuple(ends)))
+    slot.connection.answer(slot, OffsetForLeaderEpochResponse(topics=tuple(topics)), state.out)
+
+
+def _bound(replica: Replica, request: ListOffsetsRequest) -> Offset | Refusal:
+    """Clients see up to the high watermark; replicas, and tools that ask as one, to the end."""
+    if request.replica_id != -1:
+        return replica.end_offset
+    isolation_level = READ_COMMITTED if request.isolation_level == READ_COMMITTED else 0
+    return latest_offset(replica, isolation_level=isolation_level)
+
+
+def _found(index: int, replica: Replica, offset: Offset) -> ListOffsetsPartitionResponse:
+    epoch = replica.epochs.epoch_at(offset)
+    return list_api.partition_found(index, offset=offset, leader_epoch=epoch)
+
+
+def _answer_list(state: NodeState, pending: PendingList) -> None:
+    slot = pending.slot
+    slot.connection.answer(slot, list_api.response(pending.request, pending.results), state.out)
+
+
+def _fill_delete(
+    state: NodeState, waiting: PendingDelete, result: DeleteRecordsPartitionResult
+) -> None:
+    pending = waiting.pending
+    pending.results[waiting.topic_position][waiting.partition_position] = result
+    pending.missing -= 1
+    if not pending.missing:
+        _answer_delete(state, pending)
+
+
+def _answer_delete(state: NodeState, pending: PendingDeletes) -> None:
+    slot = pending.slot
+    slot.connection.answer(slot, delete_api.response(pending.request, pending.results), state.out)

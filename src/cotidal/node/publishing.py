@@ -1,0 +1,239 @@
+"""From committed metadata to what this node hosts. Pure.
+
+After each committed batch the partitions that it touched are compared with what is hosted: logs
+are opened, roles taken and given up, settings handed on, logs of deleted topics removed. A topic
+that was deleted and created again under its name has another id: the old log goes first.
+Owns of the state: hosted, opening.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from cotidal.core.cluster.image import (
+    BROKER_RESOURCE,
+    TOPIC_RESOURCE,
+    Image,
+    MetadataRecord,
+    Partition,
+)
+from cotidal.core.partition.effects import (
+    CompleteAcks,
+    EndMoved,
+    LeadershipLost,
+    PartitionEffect,
+    Readable,
+    RememberEpochs,
+    RememberProducers,
+)
+from cotidal.core.partition.leader import (
+    WriteRules,
+    become_leader,
+    on_partition_changed,
+    stop_leading,
+)
+from cotidal.core.partition.replica import on_log_failed, on_log_opened
+from cotidal.messages.producers import ProducerSnapshot
+from cotidal.messages.records.metadata import (
+    ConfigRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    RemoveTopicRecord,
+)
+from cotidal.node import fetch, offsets, produce
+from cotidal.node.effects import (
+    ConfigureLog,
+    DeleteLog,
+    Note,
+    OpenLog,
+    SaveEpochs,
+    SaveProducers,
+)
+from cotidal.node.events import LogFailed, LogOpened
+from cotidal.node.hosting import Hosted
+from cotidal.node.state import NodeState
+from cotidal.settings import topic_settings
+from cotidal.values import TopicPartition, Uuid
+
+
+def publish(state: NodeState, records: Iterable[MetadataRecord]) -> None:
+    """These records have just been replayed into the committed image."""
+    image = state.controller.committed
+    for record in records:
+        match record:
+            case PartitionRecord() | PartitionChangeRecord():
+                name = image.topic_names.get(record.topic_id)
+                if name is not None:
+                    host(state, TopicPartition(name, record.partition_id))
+            case RemoveTopicRecord():
+                _drop_topic(state, record.topic_id)
+            case ConfigRecord():
+                _reconfigure(state, record)
+            case _:
+                pass
+
+
+def publish_everything(state: NodeState) -> None:
+    """At start: host all that the committed image gives this node."""
+    for topic in state.controller.committed.topics.values():
+        for partition in topic.partitions:
+            host(state, TopicPartition(topic.name, partition))
+
+
+def host(state: NodeState, partition: TopicPartition) -> None:
+    """Bring one partition to what the committed image says."""
+    image = state.controller.committed
+    topic = image.topics[partition.topic]
+    told = topic.partitions[partition.partition]
+    hosted = state.hosted.get(partition)
+    if hosted is not None and hosted.replica.topic_id != topic.topic_id:
+        _drop(state, hosted)
+        hosted = None
+    if state.config.node_id not in told.replicas:
+        if hosted is not None:
+            _drop(state, hosted)
+        return
+    if hosted is None:
+        _open(state, partition, topic.topic_id)
+    elif hosted.replica.opened:
+        _take_role(state, hosted, told)
+
+
+def on_opened(state: NodeState, event: LogOpened) -> None:
+    state.opening.pop(event.partition, None)
+    hosted = state.hosted.get(event.partition)
+    if hosted is None:  # deleted while it was being opened
+        return
+    producers = event.producers
+    assert producers is None or isinstance(producers, ProducerSnapshot)
+    on_log_opened(
+        hosted.replica,
+        start_offset=event.start_offset,
+        end_offset=event.end_offset,
+        high_watermark=event.high_watermark,
+        epochs=event.epochs,
+        producers=producers,
+        headers_after=event.headers_after,
+    )
+    told = state.controller.committed.partition(*event.partition)
+    if told is not None:
+        _take_role(state, hosted, told)
+
+
+def on_failed(state: NodeState, event: LogFailed) -> None:
+    state.opening.pop(event.partition, None)
+    state.out.append(Note("error", f"{event.partition} is offline: {event.reason}"))
+    hosted = state.hosted.get(event.partition)
+    if hosted is not None:
+        on_log_failed(hosted.replica, event.reason)
+        obey(state, hosted, (LeadershipLost(event.reason),))
+
+
+def obey(state: NodeState, hosted: Hosted, effects: tuple[PartitionEffect, ...]) -> None:
+    """Turn what a replica says into wake-ups and writes."""
+    partition = hosted.replica.partition
+    for effect in effects:
+        match effect:
+            case LeadershipLost():
+                produce.on_unserved(state, hosted, effect)
+                offsets.on_unserved(state, hosted)
+            case RememberEpochs(entries):
+                state.out.append(SaveEpochs(partition, entries))
+            case RememberProducers(snapshot):
+                state.out.append(SaveProducers(partition, snapshot))
+            case Readable():
+                fetch.on_readable(state, hosted)
+            case CompleteAcks() | EndMoved():
+                produce.on_progress(state, hosted, effect)
+
+
+def topic_values(state: NodeState, image: Image, topic: str) -> Mapping[str, str]:
+    """A topic's effective settings on this node."""
+    return topic_settings(
+        image.config(TOPIC_RESOURCE, topic),
+        broker=image.config(BROKER_RESOURCE, str(state.config.node_id)),
+        cluster=image.cluster_config,
+        static=state.config.settings,
+    )
+
+
+def _open(state: NodeState, partition: TopicPartition, topic_id: Uuid) -> None:
+    hosted = state.hosted[partition] = Hosted(partition, topic_id)
+    _apply_settings(hosted, _shared_values(state, partition))
+    state.opening[partition] = None
+    state.out.append(OpenLog(partition, topic_id, hosted.settings))
+
+
+def _shared_values(state: NodeState, partition: TopicPartition) -> Mapping[str, str]:
+    """All partitions of a topic share one mapping: 27 look-ups a topic, not a partition."""
+    neighbour = state.hosted.get(TopicPartition(partition.topic, partition.partition - 1))
+    if neighbour is not None and neighbour.settings:
+        return neighbour.settings
+    return topic_values(state, state.controller.committed, partition.topic)
+
+
+def _apply_settings(hosted: Hosted, values: Mapping[str, str]) -> None:
+    hosted.settings = values
+    hosted.rules = WriteRules(
+        max_message_bytes=int(values["max.message.bytes"]),
+        segment_bytes=int(values["segment.bytes"]),
+        timestamp_after_max_ms=int(values["message.timestamp.after.max.ms"]),
+        stamps_time=values["message.timestamp.type"] == "LogAppendTime",
+    )
+
+
+def _take_role(state: NodeState, hosted: Hosted, told: Partition) -> None:
+    replica = hosted.replica
+    if replica.offline_reason is not None:
+        return
+    if told.leader != state.config.node_id:
+        reason = f"{replica.partition} is led by broker {told.leader} in epoch {told.leader_epoch}"
+        if told.leader < 0:
+            reason = f"{replica.partition} has no leader"
+        obey(state, hosted, stop_leading(replica, reason))
+        return
+    leadership = replica.leadership
+    min_isr = min(int(hosted.settings["min.insync.replicas"]), len(told.replicas))
+    if leadership is None or leadership.epoch < told.leader_epoch:
+        effects = become_leader(
+            replica,
+            epoch=told.leader_epoch,
+            partition_epoch=told.partition_epoch,
+            isr=told.isr,
+            min_isr=min_isr,
+        )
+    else:
+        leadership.min_isr = min_isr
+        effects = on_partition_changed(replica, partition_epoch=told.partition_epoch, isr=told.isr)
+    obey(state, hosted, effects)
+
+
+def _reconfigure(state: NodeState, record: ConfigRecord) -> None:
+    image = state.controller.committed
+    values: dict[str, Mapping[str, str]] = {}
+    for partition, hosted in state.hosted.items():
+        if record.resource_type == TOPIC_RESOURCE and record.resource_name != partition.topic:
+            continue
+        if partition.topic not in values:
+            values[partition.topic] = topic_values(state, image, partition.topic)
+        if values[partition.topic] == hosted.settings:
+            continue
+        _apply_settings(hosted, values[partition.topic])
+        state.out.append(ConfigureLog(partition, hosted.settings))
+        told = image.partition(*partition)
+        if told is not None and hosted.replica.opened:
+            _take_role(state, hosted, told)
+
+
+def _drop_topic(state: NodeState, topic_id: Uuid) -> None:
+    gone = [hosted for hosted in state.hosted.values() if hosted.replica.topic_id == topic_id]
+    for hosted in gone:
+        _drop(state, hosted)
+
+
+def _drop(state: NodeState, hosted: Hosted) -> None:
+    replica = hosted.replica
+    obey(state, hosted, stop_leading(replica, f"{replica.partition} is no longer here"))
+    del state.hosted[replica.partition]
+    state.opening.pop(replica.partition, None)
+    state.out.append(DeleteLog(replica.partition, replica.topic_id))

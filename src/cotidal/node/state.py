@@ -1,0 +1,131 @@
+"""Everything a node remembers between two steps. Pure.
+
+The rooms of ``node/`` are functions over this one object; each says at its head which of the
+fields it owns. ``out`` collects the effects of the step under way, in order.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from cotidal.core.machine import Entropy
+from cotidal.node.connections import Connection, Slot
+from cotidal.node.effects import Effect, PersistToken, ReadToken
+from cotidal.node.events import ConnectionId
+from cotidal.node.hosting import Hosted
+from cotidal.node.sessions import FetchSessions
+from cotidal.values import Millis, NodeId, Offset, TopicPartition, Uuid, WallMillis
+
+if TYPE_CHECKING:
+    from cotidal.node.controller import ControllerDuty
+    from cotidal.node.fetch import PendingFetch
+    from cotidal.node.produce import PendingProduce
+
+
+class Endpoint(NamedTuple):
+    """A listener as clients are told of it."""
+
+    name: str
+    host: str
+    port: int
+
+
+class NodeConfig(NamedTuple):
+    """What a node is told about itself before anything happens."""
+
+    node_id: NodeId
+    cluster_id: str
+    directory_id: Uuid
+    endpoints: tuple[Endpoint, ...]
+    """Advertised client listeners."""
+    controller_endpoints: tuple[Endpoint, ...]
+    rack: str | None
+    settings: Mapping[str, str]
+    """Static settings, as in server.properties."""
+    log_directory: str
+    """As DescribeLogDirs names it."""
+
+
+PendingT = TypeVar("PendingT")
+
+
+class NodeState:
+    __slots__ = (
+        "again",
+        "config",
+        "connections",
+        "controller",
+        "deadlines",
+        "dirty_fetches",
+        "entropy",
+        "fetch_sequence",
+        "hosted",
+        "next_checkpoint",
+        "next_retention",
+        "now",
+        "opening",
+        "out",
+        "parked_produces",
+        "reads",
+        "saved_watermarks",
+        "serving",
+        "sessions",
+        "stopping",
+        "token",
+        "touched",
+        "unblocked",
+        "wall",
+    )
+
+    def __init__(self, config: NodeConfig, entropy: Entropy) -> None:
+        self.config = config
+        self.entropy = entropy
+        self.now = Millis(0)
+        self.wall = WallMillis(0)
+        self.out: list[Effect] = []
+        self.token = 0
+        self.again: list[Slot] = []
+        """Requests to be handled once more: what they missed has been created."""
+        self.connections: dict[ConnectionId, Connection] = {}
+        self.unblocked: dict[Connection, None] = {}
+        """Connections on which something more may begin, or be read."""
+        self.hosted: dict[TopicPartition, Hosted] = {}
+        self.touched: dict[TopicPartition, Hosted] = {}
+        """Partitions with batches admitted in this step."""
+        self.parked_produces: dict[PendingProduce, None] = {}
+        self.sessions = FetchSessions(entropy)
+        self.dirty_fetches: dict[PendingFetch, None] = {}
+        """Parked fetches woken in this step: each is read again once, at its end."""
+        self.deadlines: list[tuple[Millis, int, PendingFetch]] = []
+        self.fetch_sequence = 0
+        self.reads: dict[ReadToken, object] = {}
+        """Who waits for an answer of the disk."""
+        self.controller: ControllerDuty
+        self.serving = False
+        self.stopping = False
+        self.opening: dict[TopicPartition, None] = {}
+        """Logs that the disk has been asked to open."""
+        self.saved_watermarks: tuple[tuple[TopicPartition, Offset], ...] = ()
+        self.next_checkpoint: Millis | None = None
+        self.next_retention: Millis | None = None
+
+    def next_read_token(self, waiting: object) -> ReadToken:
+        self.token += 1
+        token = ReadToken(self.token)
+        self.reads[token] = waiting
+        return token
+
+    def next_persist_token(self) -> PersistToken:
+        self.token += 1
+        return PersistToken(self.token)
+
+    def take_read(self, token: ReadToken, kind: type[PendingT]) -> PendingT:
+        waiting = self.reads.pop(token)
+        assert isinstance(waiting, kind)
+        return waiting
+
+    def wake_at(self, deadline: Millis, fetch: PendingFetch) -> None:
+        self.fetch_sequence += 1
+        heapq.heappush(self.deadlines, (deadline, self.fetch_sequence, fetch))
