@@ -112,7 +112,7 @@ class Target:
         }
 
     def _generate(self, load: Load, volume: Volume, topic: str, records: int) -> dict[str, float]:
-        seconds = RUN_SECONDS_MAX - 30 if load.verb == "consume" else volume.seconds
+        seconds = RUN_SECONDS_MAX - 30 if load.reads else volume.seconds
         command = [
             *(str(generator()), load.verb),
             *("-bootstrap", self.server.bootstrap, "-topic", topic),

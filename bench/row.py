@@ -115,6 +115,11 @@ LOADS: Final = (
         reads=True,
     ),
     Load(
+        *("drain", "all", 1024, 6),
+        ((Row("drain_1k", "fetch 1 KB, records not decoded", "MB/s", Better.HIGHER), "mb_per_s"),),
+        reads=True,
+    ),
+    Load(
         *("produce", "all", 100, 6),
         (
             (

@@ -2,11 +2,12 @@
 //
 //	loadgen produce   batched records through franz-go, until -seconds or -max-bytes, whichever is first
 //	loadgen consume   reads -records records from the start of a topic, without a group
+//	loadgen drain     the same over raw frames, without decoding a record
 //	loadgen latency   one single-record produce request at a time over one connection
 //	loadgen pipelined single-record produce requests over one connection, -in-flight of them unanswered
 //
 // A compiled client, because a Python one enqueues some 0.3 million records a second and would then be
-// what is measured. The last two speak raw frames, so that the client's own batching has no part in them.
+// what is measured. The last three speak raw frames, so that the client's own batching has no part in them.
 // Every result says what the client itself cost (cpu_seconds): near one core per core it had, the client
 // was the limit and the number says nothing about the server.
 package main
@@ -36,13 +37,14 @@ type options struct {
 
 func main() {
 	if len(os.Args) < 2 {
-		fail("usage: loadgen produce|consume|latency|pipelined -bootstrap HOST:PORT -topic NAME ...")
+		fail("usage: loadgen produce|consume|drain|latency|pipelined -bootstrap HOST:PORT -topic NAME ...")
 	}
 	verb := os.Args[1]
 	o := parse(verb, os.Args[2:])
 	run, known := map[string]func(options) (map[string]any, error){
 		"produce":   produce,
 		"consume":   consume,
+		"drain":     drain,
 		"latency":   latency,
 		"pipelined": pipelined,
 	}[verb]
