@@ -100,3 +100,12 @@ exceed that by one batch, whose own bound is FRAME_BYTES_MAX."""
 DECOMPRESSED_BATCH_BYTES_MAX: Final = 128 * 1024 * 1024
 """A compressed batch may claim any size: a hundredfold of Kafka's default message.max.bytes is more
 than text compresses to, and still fits the memory of one broker."""
+
+# cluster
+
+PARTITIONS_PER_DECISION_MAX: Final = 10_000
+"""Partitions that one request may create: they are one atomic batch of the metadata log. Kafka's
+number too."""
+
+TOPIC_NAME_LENGTH_MAX: Final = 249
+"""Kafka's: a directory is named after topic and partition, and file systems allow 255 bytes."""
