@@ -8,6 +8,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+
 from bench.server import Recipe, Server, ServerFailed, brokers_known_to, free_ports, serving
 
 STAND_IN = """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from bench.row import ROWS, Better, Row, Sample, Standing
 from bench.table import as_json, as_text
 

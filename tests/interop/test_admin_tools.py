@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from bench.apache_kafka import run_tool
 from bench.server import Server
 

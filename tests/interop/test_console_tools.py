@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 
 import pytest
+
 from bench.apache_kafka import run_tool
 from bench.server import Server
 

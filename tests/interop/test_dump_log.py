@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from bench.apache_kafka import run_tool
 from bench.server import serving
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from bench import apache_kafka
 
 pytestmark = pytest.mark.interop
