@@ -21,6 +21,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from cotidal.core.cluster.controller import Controller, Decided, Records
+from cotidal.core.cluster.decide.features import SUPPORTED
 from cotidal.core.cluster.decide.leaders import with_broker, without_broker
 from cotidal.core.cluster.image import Broker, Endpoint, FeatureRange, Image, broker_record
 from cotidal.errors import ErrorCode, Refusal
@@ -43,7 +44,7 @@ class Registration(NamedTuple):
     rack: str | None
     log_dirs: tuple[Uuid, ...] = ()
     cordoned_log_dirs: tuple[Uuid, ...] | None = None
-    features: tuple[FeatureRange, ...] = ()
+    features: tuple[FeatureRange, ...] = SUPPORTED
     previous_epoch: BrokerEpoch = BrokerEpoch(-1)
     """The epoch under which it was last shut down cleanly."""
 
@@ -64,15 +65,15 @@ class HeartbeatDecided(NamedTuple):
     should_shut_down: bool
 
 
-def register(
+def decide_register(
     controller: Controller,
     asked: Registration,
     *,
-    next_offset: Offset,
-    old_is_alive: bool,
+    epoch: BrokerEpoch,
+    old_is_alive: bool = False,
 ) -> Decided:
-    """``next_offset``: where the first record will be written. ``old_is_alive``: the incarnation
-    that is registered now has a session that has not expired."""
+    """``epoch``: the offset at which the first record of this decision will be written.
+    ``old_is_alive``: the incarnation that is registered now has a session that has not expired."""
     image = controller.image
     old = image.brokers.get(asked.node_id)
     refusal = _refuse_registration(image, asked)
@@ -87,7 +88,7 @@ def register(
         )
     broker = Broker(
         node_id=asked.node_id,
-        epoch=old.epoch if same and old is not None else BrokerEpoch(next_offset),
+        epoch=old.epoch if same and old is not None else epoch,
         incarnation_id=asked.incarnation_id,
         endpoints=asked.endpoints,
         rack=asked.rack,
@@ -104,7 +105,7 @@ def register(
     return (broker_record(broker), *moved)
 
 
-def heartbeat(
+def decide_heartbeat(
     controller: Controller,
     beat: Heartbeat,
     *,
@@ -121,18 +122,18 @@ def heartbeat(
     if broker.fenced:
         leave = beat.want_shutdown
         if not leave and not beat.want_fence and caught_up:
-            records, fenced = _unfence(controller, broker), False
+            records, fenced = decide_unfence(controller, beat.node_id), False
     elif beat.want_fence:
-        records, fenced, leave = fence(controller, beat.node_id), True, beat.want_shutdown
+        records, fenced, leave = decide_fence(controller, beat.node_id), True, beat.want_shutdown
     elif beat.want_shutdown or broker.in_controlled_shutdown:
         if not broker.in_controlled_shutdown and leads(controller.image, beat.node_id):
-            records = shut_down(controller, beat.node_id)
+            records = decide_controlled_shutdown(controller, beat.node_id)
         elif not broker.in_controlled_shutdown or everyone_knows:
-            records, fenced, leave = fence(controller, beat.node_id), True, True
+            records, fenced, leave = decide_fence(controller, beat.node_id), True, True
     return HeartbeatDecided(records, caught_up, fenced, leave)
 
 
-def fence(controller: Controller, node_id: NodeId) -> Records:
+def decide_fence(controller: Controller, node_id: NodeId) -> Records:
     """A broker takes no part any more: its session expired, or it asked for it."""
     broker = controller.image.brokers.get(node_id)
     if broker is None or broker.fenced:
@@ -143,15 +144,19 @@ def fence(controller: Controller, node_id: NodeId) -> Records:
     return (fenced, *without_broker(controller, node_id))
 
 
-def unfence(controller: Controller, node_id: NodeId, epoch: BrokerEpoch) -> Decided:
-    """For whoever knows that the broker has caught up; ``heartbeat`` finds out itself."""
-    broker = _registered(controller.image, node_id, epoch)
-    if isinstance(broker, Refusal):
-        return broker
-    return _unfence(controller, broker) if broker.fenced else ()
+def decide_unfence(controller: Controller, node_id: NodeId) -> Records:
+    """A broker has caught up with its own registration and takes part from now on; elect where
+    nobody leads. For whoever knows that it has; ``decide_heartbeat`` finds out itself."""
+    broker = controller.image.brokers.get(node_id)
+    if broker is None or not broker.fenced:
+        return ()
+    unfenced = BrokerRegistrationChangeRecord(
+        broker_id=node_id, broker_epoch=broker.epoch, fenced=_NO
+    )
+    return (unfenced, *with_broker(controller, node_id))
 
 
-def shut_down(controller: Controller, node_id: NodeId) -> Records:
+def decide_controlled_shutdown(controller: Controller, node_id: NodeId) -> Records:
     """Begin a controlled shutdown: leave every ISR, hand over every leadership."""
     broker = controller.image.brokers[node_id]
     if broker.in_controlled_shutdown:
@@ -162,7 +167,7 @@ def shut_down(controller: Controller, node_id: NodeId) -> Records:
     return (leaving, *without_broker(controller, node_id))
 
 
-def unregister(controller: Controller, node_id: NodeId) -> Decided:
+def decide_unregister(controller: Controller, node_id: NodeId) -> Decided:
     broker = controller.image.brokers.get(node_id)
     if broker is None:
         return Refusal(ErrorCode.BROKER_ID_NOT_REGISTERED, f"no broker {node_id} is registered")
@@ -176,13 +181,6 @@ def leads(image: Image, node_id: NodeId) -> bool:
         for topic in image.topics.values()
         for partition in topic.partitions.values()
     )
-
-
-def _unfence(controller: Controller, broker: Broker) -> Records:
-    unfenced = BrokerRegistrationChangeRecord(
-        broker_id=broker.node_id, broker_epoch=broker.epoch, fenced=_NO
-    )
-    return (unfenced, *with_broker(controller, broker.node_id))
 
 
 def _registered(image: Image, node_id: NodeId, epoch: BrokerEpoch) -> Broker | Refusal:

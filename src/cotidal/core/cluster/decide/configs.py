@@ -50,7 +50,7 @@ class ConfigChange(NamedTuple):
     value: str | None
 
 
-def alter_incrementally(
+def decide_incremental_alter(
     controller: Controller,
     resource: ConfigResource,
     changes: tuple[ConfigChange, ...],
@@ -73,7 +73,7 @@ def alter_incrementally(
     return _decide(controller, resource, current, wanted)
 
 
-def replace_all(
+def decide_alter(
     controller: Controller, resource: ConfigResource, values: Mapping[str, str | None]
 ) -> Decided:
     """AlterConfigs of one resource: what is not named goes back to its default."""

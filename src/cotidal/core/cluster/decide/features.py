@@ -6,10 +6,9 @@ the quorum.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
-from cotidal.core.cluster.controller import Records
+from cotidal.core.cluster.controller import Controller, Records
 from cotidal.core.cluster.image import (
     BROKER_RESOURCE,
     ELR_VERSION,
@@ -30,14 +29,14 @@ SUPPORTED: Final = (
 _MIN_ISR: Final = "min.insync.replicas"
 
 
-def bootstrap(settings: Mapping[str, str]) -> Records:
+def bootstrap_records(controller: Controller) -> Records:
     """The first records of a new cluster.
 
     metadata.version stands first: it says how to read the rest. With ELR on the cluster-wide
     min.insync.replicas must be a record, because who may lead depends upon it: it cannot be left to
     whatever each controller's server.properties says.
     """
-    min_isr = effective(_MIN_ISR, static=settings).text
+    min_isr = effective(_MIN_ISR, static=controller.settings).text
     return (
         *(FeatureLevelRecord(name=name, feature_level=newest) for name, _, newest in SUPPORTED),
         ConfigRecord(resource_type=BROKER_RESOURCE, resource_name="", name=_MIN_ISR, value=min_isr),

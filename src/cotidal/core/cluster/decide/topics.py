@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from cotidal.core.cluster.controller import Controller, Decided, Records
-from cotidal.core.cluster.decide.configs import SET, ConfigChange, alter_incrementally
+from cotidal.core.cluster.decide.configs import SET, ConfigChange, decide_incremental_alter
 from cotidal.core.cluster.image import TOPIC_RESOURCE, Image, Partition, partition_record
 from cotidal.core.cluster.placement import Assignment, place
 from cotidal.errors import ErrorCode, Refusal
@@ -45,7 +45,7 @@ class Created(NamedTuple):
     replication_factor: int
 
 
-def create(
+def decide_create_topic(
     controller: Controller, topic: NewTopic, *, also: Iterable[str] = ()
 ) -> Created | Refusal:
     """``also``: names that are being created in the same request."""
@@ -53,7 +53,7 @@ def create(
     if refusal is not None:
         return refusal
     changes = tuple(ConfigChange(name, SET, value) for name, value in topic.configs)
-    configs = alter_incrementally(
+    configs = decide_incremental_alter(
         controller, (TOPIC_RESOURCE, topic.name), changes, newly_created=True
     )
     if isinstance(configs, Refusal):
@@ -71,13 +71,19 @@ def create(
     )
 
 
-def delete(controller: Controller, topic_id: Uuid) -> Decided:
+def decide_auto_create(controller: Controller, name: str) -> Decided:
+    """A topic that was asked for and is not there: by default settings, or those of its kind."""
+    created = decide_create_topic(controller, _by_kind(controller, name))
+    return created if isinstance(created, Refusal) else created.records
+
+
+def decide_delete_topic(controller: Controller, topic_id: Uuid) -> Decided:
     if controller.image.topic_by_id(topic_id) is None:
         return Refusal(ErrorCode.UNKNOWN_TOPIC_ID)
     return (RemoveTopicRecord(topic_id=topic_id),)
 
 
-def add_partitions(
+def decide_create_partitions(
     controller: Controller,
     name: str,
     *,
@@ -154,6 +160,35 @@ def _refuse_taken(image: Image, name: str, also: Iterable[str]) -> Refusal | Non
                     f"topic '{name}' would collide with '{other}': metrics treat '.' and '_' alike",
                 )
     return None
+
+
+def _by_kind(controller: Controller, name: str) -> NewTopic:
+    """The coordinators' own topics have settings of their own; the rest have the defaults."""
+    if name == "__consumer_offsets":
+        return NewTopic(
+            name,
+            controller.number("offsets.topic.num.partitions"),
+            controller.number("offsets.topic.replication.factor"),
+            configs=(
+                ("cleanup.policy", "compact"),
+                ("compression.type", "producer"),
+                ("segment.bytes", str(controller.number("offsets.topic.segment.bytes"))),
+            ),
+        )
+    if name == "__transaction_state":
+        return NewTopic(
+            name,
+            controller.number("transaction.state.log.num.partitions"),
+            controller.number("transaction.state.log.replication.factor"),
+            configs=(
+                ("cleanup.policy", "compact"),
+                ("compression.type", "uncompressed"),
+                ("min.insync.replicas", str(controller.number("transaction.state.log.min.isr"))),
+                ("segment.bytes", str(controller.number("transaction.state.log.segment.bytes"))),
+                ("unclean.leader.election.enable", "false"),
+            ),
+        )
+    return NewTopic(name)
 
 
 def _assign(controller: Controller, topic: NewTopic) -> tuple[Assignment, ...] | Refusal:
