@@ -1,0 +1,59 @@
+# Every target sets up what it needs. The environment is .venv; nothing is installed elsewhere.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+PYTEST := $(BIN)/python -m pytest
+
+.PHONY: help demo up test test-all lint format bench interop docs constraints clean
+.DEFAULT_GOAL := help
+
+help:                 ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "cotidal needs Python 3.11 or newer: set PYTHON=python3.12, say")'
+	@test -d $(VENV) || $(PYTHON) -m venv $(VENV)
+	@echo "setting up $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $(READY)
+
+demo: $(READY)        ## the story: a node, records, kill -9, nothing lost
+	@$(BIN)/python -m demo
+
+up: $(READY)          ## a cluster in the foreground on localhost:9092
+	@$(BIN)/cotidal up --brokers 1
+
+test: lint            ## what CI runs: static checks, unit, processes, clients
+	@$(PYTEST) -n 2 -m 'not slow and not interop' tests
+
+test-all: lint        ## and what takes longer
+	@$(PYTEST) -n 2 -m 'not interop' tests
+
+lint: $(READY)        ## ruff, mypy strict, import contracts, generated code up to date
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/python tools/generate_messages.py --check
+	@$(BIN)/lint-imports --no-logo
+	@$(BIN)/mypy
+
+format: $(READY)      ## ruff's formatting
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+bench: $(READY)       ## one table: cotidal beside Apache Kafka (where Java and Maven are there)
+	@$(BIN)/python -m bench $(ARGS)
+
+interop: $(READY)     ## Apache Kafka's own tools and classes against ours (needs Java 17, Maven)
+	@$(PYTEST) -m interop tests/interop $(ARGS)
+
+docs: $(READY)        ## the documentation as a site in site/
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	@$(BIN)/mkdocs build --strict --quiet && echo "site/index.html"
+
+constraints: $(READY) ## write constraints.txt from what is installed now
+	@{ head -1 constraints.txt; $(BIN)/python -m pip freeze --exclude-editable; } > constraints.new
+	@mv constraints.new constraints.txt
+
+clean:
+	rm -rf $(VENV) site build dist
