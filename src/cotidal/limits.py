@@ -109,3 +109,6 @@ number too."""
 
 TOPIC_NAME_LENGTH_MAX: Final = 249
 """Kafka's: a directory is named after topic and partition, and file systems allow 255 bytes."""
+
+LARGE_APPEND_BYTES: Final = 256 * KIB
+"""An append from here on is written by a thread, not by the event loop."""

@@ -1,0 +1,225 @@
+"""The operating system's files. The only module of log/ that touches the operating system.
+
+The number of open descriptors is bounded: a file that was not used lately loses its descriptor and
+gets a new one when it is next used (second chance: a pass over the open files forgives each file
+that was used since the last pass). A descriptor is never taken from a file that a thread is inside
+of: each file has a lock, held during every system call, and the evictor skips files it cannot lock.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import threading
+from collections import deque
+from collections.abc import Sequence
+from typing import Final
+
+from cotidal import limits
+
+IOV_MAX: Final = max(16, os.sysconf("SC_IOV_MAX")) if hasattr(os, "sysconf") else 1024
+
+
+class OsFile:
+    """A file by its path; its descriptor comes and goes."""
+
+    __slots__ = ("_files", "_lock", "_path", "_size", "descriptor", "used")
+
+    def __init__(self, files: OsFiles, path: str, descriptor: int) -> None:
+        self._files = files
+        self._path = path
+        self._lock = threading.Lock()
+        self._size = os.fstat(descriptor).st_size
+        self.descriptor = descriptor
+        self.used = True
+
+    @property
+    def size(self) -> int:
+        return self._size
+
+    def append(self, buffers: Sequence[bytes | memoryview]) -> None:
+        with self._lock:
+            descriptor = self._descriptor()
+            expected = 0
+            for buffer in buffers:
+                expected += len(buffer)
+            if len(buffers) <= IOV_MAX:
+                written = os.writev(descriptor, buffers)
+                self._size += written
+                if written == expected:
+                    return
+                buffers = _rest(buffers, written)
+            while buffers:
+                written = os.writev(descriptor, buffers[:IOV_MAX])
+                self._size += written
+                buffers = _rest(buffers, written)
+
+    def pread(self, count: int, position: int) -> bytes:
+        with self._lock:
+            descriptor = self._descriptor()
+            data = os.pread(descriptor, count, position)
+            if len(data) == count or position + len(data) >= self._size:
+                return data
+            return self._pread_on(descriptor, data, count, position)
+
+    def truncate(self, size: int) -> None:
+        with self._lock:
+            os.ftruncate(self._descriptor(), size)
+            self._size = size
+
+    def sync(self) -> None:
+        with self._lock:
+            os.fsync(self._descriptor())
+
+    def close(self) -> None:
+        with self._lock:
+            if self.descriptor >= 0:
+                os.close(self.descriptor)
+                self.descriptor = -1
+        self._files.forget(self)
+
+    def give_up_descriptor(self) -> bool:
+        """For the evictor. False when a thread is inside this file."""
+        if not self._lock.acquire(blocking=False):
+            return False
+        try:
+            if self.descriptor >= 0:
+                os.close(self.descriptor)
+                self.descriptor = -1
+            return True
+        finally:
+            self._lock.release()
+
+    def _descriptor(self) -> int:
+        self.used = True
+        if self.descriptor < 0:
+            self.descriptor = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+            self._files.remember(self)
+        return self.descriptor
+
+    def _pread_on(self, descriptor: int, data: bytes, count: int, position: int) -> bytes:
+        """The kernel may answer a read in pieces (a signal, or more than 2 GB)."""
+        parts = [data]
+        have = len(data)
+        while have < count:
+            piece = os.pread(descriptor, count - have, position + have)
+            if not piece:
+                break
+            parts.append(piece)
+            have += len(piece)
+        return b"".join(parts)
+
+
+class OsLock:
+    __slots__ = ("_descriptor",)
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def release(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+class OsFiles:
+    """A file system whose open files are bounded. Shared by all logs of a process."""
+
+    __slots__ = ("_lock", "_max_open", "_open")
+
+    def __init__(self, max_open: int = limits.LOG_OPEN_FILES) -> None:
+        self._max_open = max_open
+        self._open: deque[OsFile] = deque()
+        self._lock = threading.Lock()
+
+    def open(self, path: str, *, create: bool = False) -> OsFile:
+        flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+        file = OsFile(self, path, os.open(path, flags, 0o644))
+        self.remember(file)
+        return file
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def size(self, path: str) -> int:
+        return os.stat(path).st_size
+
+    def listdir(self, path: str) -> list[str]:
+        return sorted(os.listdir(path))
+
+    def mkdir(self, path: str) -> None:
+        os.makedirs(path, exist_ok=True)
+
+    def rename(self, old: str, new: str) -> None:
+        os.replace(old, new)
+
+    def unlink(self, path: str) -> None:
+        os.unlink(path)
+
+    def rmdir(self, path: str) -> None:
+        os.rmdir(path)
+
+    def sync_directory(self, path: str) -> None:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def read(self, path: str) -> bytes:
+        with open(path, "rb") as file:
+            return file.read()
+
+    def write(self, path: str, data: bytes, *, sync: bool = True) -> None:
+        temporary = path + ".tmp"
+        with open(temporary, "wb") as file:
+            file.write(data)
+            if sync:
+                file.flush()
+                os.fsync(file.fileno())
+        os.replace(temporary, path)
+        if sync:
+            self.sync_directory(os.path.dirname(path) or ".")
+
+    def lock(self, path: str) -> OsLock | None:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return None
+        return OsLock(descriptor)
+
+    def remember(self, file: OsFile) -> None:
+        """Count a file that has just got a descriptor, and take others' while there are too many.
+
+        The caller may hold ``file``'s own lock: it is the newest, marked as used, and the evictor
+        never waits for a lock, so this cannot deadlock.
+        """
+        with self._lock:
+            self._open.append(file)
+            for _ in range(2 * len(self._open)):
+                if len(self._open) <= self._max_open:
+                    return
+                oldest = self._open.popleft()
+                if oldest is file or oldest.used or not oldest.give_up_descriptor():
+                    oldest.used = False
+                    self._open.append(oldest)
+
+    def forget(self, file: OsFile) -> None:
+        with self._lock, contextlib.suppress(ValueError):
+            self._open.remove(file)
+
+    @property
+    def open_count(self) -> int:
+        return len(self._open)
+
+
+def _rest(buffers: Sequence[bytes | memoryview], written: int) -> list[bytes | memoryview]:
+    """What is left of ``buffers`` after their first ``written`` bytes."""
+    for number, buffer in enumerate(buffers):
+        if written < len(buffer):
+            return [memoryview(buffer)[written:], *buffers[number + 1 :]]
+        written -= len(buffer)
+    return []

@@ -1,0 +1,705 @@
+"""One partition's log: segments in a directory, appended at the end, read anywhere.
+
+  segments        ascending, the last one active; each begins where the one before it ends
+  start_offset    the first offset that may be read; may lie inside the first segment
+  end_offset      the next offset to be written
+  recovery_point  everything below it is on the disk; it grows by flushing
+
+Offsets, epochs and producers mean something only to the core, which owns them. The log stores the
+values it is handed and gives them back when it is opened or truncated. One thread at a time; only
+``Flush.run`` may run beside it.
+
+A write or sync that the disk refuses takes the log offline for good: after a failed fsync nobody
+knows what is on the disk, and only opening it again, with recovery, finds out. Reads go on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import zlib
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from cotidal import limits
+from cotidal.invariants import OFFSETS_CONTIGUOUS
+from cotidal.log import times
+from cotidal.log.checkpoint import LEADER_EPOCHS, encode_epochs
+from cotidal.log.contract import Appended, LogConfig, Opened, Placed, Retained, TimedOffset
+from cotidal.log.epochs import EpochLine
+from cotidal.log.failure import LogOffline, OutOfRange
+from cotidal.log.filesystem import File, FileSystem
+from cotidal.log.producer_snapshot import ProducerSnapshot
+from cotidal.log.recovery import Loaded, Recovery
+from cotidal.log.retention import SegmentFacts, expired_segments
+from cotidal.log.scan import Damage
+from cotidal.log.segment import NOTHING, Place, Segment
+from cotidal.log.snapshots import SnapshotFiles, headers_after
+from cotidal.log.transaction_index import AbortedTransaction
+from cotidal.values import EpochEntry, LeaderEpoch, Offset, Uuid, WallMillis
+from cotidal.wire.batch import PREFIX_BYTES, stamp_prefix, with_append_time
+
+RELATIVE_OFFSET_MAX: Final = 2**31 - 1
+"""Indexes hold offsets relative to their segment's base in 31 bits."""
+
+NEVER: Final = 1 << 62
+
+
+class Flush(NamedTuple):
+    """Files to be synced. ``run`` may be called in another thread while the log is used."""
+
+    filesystem: FileSystem
+    end_offset: Offset
+    segments: tuple[tuple[Segment, int], ...]
+    """Each with its size when the flush began."""
+    files: tuple[File, ...]
+    directories: tuple[str, ...]
+    names: int
+    generation: int
+
+    def run(self) -> None:
+        """Raises OSError when the disk refuses."""
+        for file in self.files:
+            file.sync()
+        for directory in self.directories:
+            self.filesystem.sync_directory(directory)
+
+
+class Log:
+    __slots__ = (
+        "_active",
+        "_bases",
+        "_config",
+        "_doomed",
+        "_end",
+        "_epochs",
+        "_filesystem",
+        "_generation",
+        "_names",
+        "_names_synced",
+        "_offline",
+        "_recovery_point",
+        "_resume",
+        "_roll_bytes",
+        "_roll_offset",
+        "_roll_timestamp",
+        "_roll_wall",
+        "_segments",
+        "_snapshots",
+        "_start",
+        "_unsaved_epochs",
+        "directory",
+        "name",
+        "opened",
+    )
+
+    @classmethod
+    def open(
+        cls,
+        filesystem: FileSystem,
+        directory: str,
+        config: LogConfig,
+        *,
+        topic_id: Uuid,
+        clean: bool,
+        recovery_point: Offset = Offset(0),  # noqa: B008 - a NewType call makes nothing
+        log_start: Offset = Offset(0),  # noqa: B008
+        now_wall: WallMillis,
+    ) -> Log:
+        """Open the partition's directory, or make it. ``clean``: the process that wrote it last
+        closed it. ``recovery_point`` and ``log_start``: from the log directory's checkpoints."""
+        try:
+            loaded = Recovery(
+                filesystem,
+                directory,
+                index_interval_bytes=config.index_interval_bytes,
+                compacted=config.compacted,
+                now_wall=now_wall,
+            ).run(topic_id=topic_id, clean=clean, recovery_point=recovery_point)
+            return cls(filesystem, directory, config, loaded, recovery_point, log_start, now_wall)
+        except OSError as error:
+            name = directory.rpartition("/")[2]
+            raise LogOffline(f"{name}: could not be opened: {error.strerror or error}") from error
+
+    def __init__(
+        self,
+        filesystem: FileSystem,
+        directory: str,
+        config: LogConfig,
+        loaded: Loaded,
+        recovery_point: Offset,
+        log_start: Offset,
+        now_wall: WallMillis,
+    ) -> None:
+        """``open`` is the way in."""
+        self._filesystem = filesystem
+        self.directory = directory
+        self.name = directory.rpartition("/")[2]
+        self._config = config
+        self._segments = loaded.segments
+        self._bases: list[int] = [segment.base_offset for segment in loaded.segments]
+        self._end = loaded.end_offset
+        self._epochs: EpochLine = loaded.epochs
+        self._unsaved_epochs = loaded.epochs_changed
+        self._snapshots = SnapshotFiles(filesystem, directory)
+        self._resume: dict[int, tuple[Segment, int]] = {}
+        self._doomed: list[tuple[int, str]] = []
+        self._names = 1
+        self._names_synced = 0
+        self._generation = 0
+        self._offline: str | None = None
+        repaired = loaded.repaired
+        if self._segments and self._end < log_start:
+            repaired += (f"{self.name}: ended at {self._end}, begun anew at its start {log_start}",)
+            self._drop_segments(0)
+            self._epochs.clear()
+        if self._segments:
+            self._active = self._segments[-1]
+            self._set_roll_bounds()
+        else:
+            self._begin_segment(log_start, now_wall)
+        self._start = Offset(max(log_start, self._bases[0]))
+        self._epochs.truncate_start(self._start)
+        self._recovery_point = Offset(min(recovery_point, self._end))
+        self._drop_snapshots(min(self._end, loaded.snapshots_below))
+        self.opened: Opened = self._describe(repaired)
+
+    # what it holds
+
+    @property
+    def start_offset(self) -> Offset:
+        return self._start
+
+    @property
+    def end_offset(self) -> Offset:
+        return self._end
+
+    @property
+    def recovery_point(self) -> Offset:
+        return self._recovery_point
+
+    @property
+    def epochs(self) -> tuple[EpochEntry, ...]:
+        return self._epochs.entries
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(segment.size for segment in self._segments)
+
+    @property
+    def segment_bases(self) -> tuple[Offset, ...]:
+        return tuple(segment.base_offset for segment in self._segments)
+
+    @property
+    def offline(self) -> str | None:
+        """Why nothing can be written any more; None while all is well."""
+        return self._offline
+
+    @property
+    def config(self) -> LogConfig:
+        return self._config
+
+    def configure(self, config: LogConfig) -> None:
+        """Takes effect at once; segments that exist keep their shape."""
+        self._config = config
+        self._active.index_interval_bytes = config.index_interval_bytes
+        self._set_roll_bounds()
+
+    def forget_headers(self) -> None:
+        """Give the memory of ``opened`` back once the core has taken it in."""
+        self.opened = self.opened._replace(headers_after=(), markers=())
+
+    # writing
+
+    def append(self, entries: Sequence[Placed], now_wall: WallMillis) -> Appended:
+        """Write all entries at the end, with one system call for each segment they fall in."""
+        if self._offline is not None:
+            raise LogOffline(self._offline)
+        pieces: list[Piece] = []
+        end: int = self._end
+        for placed in entries:
+            take = _keep if placed.base_offset is None else _stamp
+            end = take(placed, end, pieces)
+        rolled = False
+        position = self._active.size
+        buffers: list[bytes | memoryview] = []
+        first = 0
+        for number, (size, base, next_offset, timestamp, epoch, parts) in enumerate(pieces):
+            if (
+                position + size > self._roll_bytes
+                or next_offset > self._roll_offset
+                or timestamp > self._roll_timestamp
+                or now_wall > self._roll_wall
+            ) and (position > 0 or next_offset > self._roll_offset):
+                self._write(buffers, pieces[first:number])
+                self._roll(next_offset, now_wall)
+                buffers, first, position, rolled = [], number, 0, True
+            if epoch > self._epochs.latest:
+                self._epochs.assign(epoch, Offset(base))
+                self._unsaved_epochs = True
+            buffers += parts
+            position += size
+        self._write(buffers, pieces[first:] if first else pieces)
+        return Appended(self._end, rolled)
+
+    def flush(self) -> Offset:
+        """Everything to the disk. Returns the new recovery point."""
+        flush = self.begin_flush()
+        try:
+            flush.run()
+        except OSError as error:
+            raise self.fail_flush(error) from error
+        return self.end_flush(flush)
+
+    def begin_flush(self) -> Flush:
+        """What is to be synced for all that is in the log now. Then ``run`` it, here or in another
+        thread, and call ``end_flush``, or ``fail_flush`` with the OSError."""
+        self._check_online()
+        try:
+            if self._unsaved_epochs:
+                self._write_epochs()
+            first = max(0, bisect_right(self._bases, self._recovery_point) - 1)
+            dirty = [segment for segment in self._segments[first:] if not segment.synced]
+            files = [file for segment in dirty for file in segment.files_to_sync()]
+        except OSError as error:
+            raise self._go_offline("flush", self.directory, error) from error
+        stale = self._names_synced < self._names
+        return Flush(
+            self._filesystem,
+            self._end,
+            tuple((segment, segment.size) for segment in dirty),
+            tuple(files),
+            (self.directory, self.directory.rpartition("/")[0] or "/") if stale else (),
+            self._names,
+            self._generation,
+        )
+
+    def end_flush(self, flush: Flush) -> Offset:
+        """The recovery point, moved up unless the log was cut in the meantime."""
+        if flush.generation == self._generation:
+            self._recovery_point = max(self._recovery_point, flush.end_offset)
+            self._names_synced = max(self._names_synced, flush.names)
+            for segment, size in flush.segments:
+                segment.synced = segment.size == size
+        return self._recovery_point
+
+    def fail_flush(self, error: OSError) -> LogOffline:
+        """The disk refused: the log is offline. Returns what to raise."""
+        return self._go_offline("flush", self.directory, error)
+
+    def close(self) -> Offset:
+        """Flush, end the indexes as a clean shutdown leaves them, and let the files go. Returns
+        the recovery point, which is the end. A log that is offline is let go as it is."""
+        try:
+            if self._offline is None:
+                try:
+                    self._active.seal()
+                except OSError as error:
+                    raise self._go_offline("close", self._active.path, error) from error
+                self._active.synced = False
+                self.flush()
+                self._sweep(NEVER)
+        finally:
+            for segment in self._segments:
+                segment.close()
+        return self._recovery_point
+
+    # what the core hands over to be kept
+
+    def save_epochs(self, entries: Iterable[EpochEntry]) -> None:
+        """Synced when this returns."""
+        self._check_online()
+        self._epochs = EpochLine(entries)
+        try:
+            self._write_epochs()
+        except OSError as error:
+            raise self._go_offline("write", LEADER_EPOCHS, error) from error
+
+    def save_producers(self, snapshot: ProducerSnapshot) -> None:
+        """The aborted transactions below it are synced first, as nobody will hand them over
+        again once it is there."""
+        self._check_online()
+        assert snapshot.offset <= self._end
+        try:
+            unsynced = [each.aborted for each in self._segments if each.aborted.unsynced]
+            for index in unsynced:
+                index.sync()
+            if unsynced:
+                self._filesystem.sync_directory(self.directory)
+            self._snapshots.save(snapshot)
+            self._snapshots.drop_below(self._start)
+        except OSError as error:
+            raise self._go_offline("write a producer snapshot of", self.name, error) from error
+
+    def save_aborted(self, transactions: Iterable[AbortedTransaction]) -> None:
+        """In the order of their markers, which are in the log. Known ones are passed over."""
+        self._check_online()
+        try:
+            for transaction in transactions:
+                segment = self._segments[self._number_of(transaction.last_offset)]
+                segment.aborted.append((transaction,))
+                segment.synced = False
+        except OSError as error:
+            raise self._go_offline("write the aborted transactions of", self.name, error) from error
+
+    def aborted_between(self, first: Offset, below: Offset) -> tuple[AbortedTransaction, ...]:
+        """The aborted transactions that a reader of ``first`` up to ``below`` must know."""
+        found: list[AbortedTransaction] = []
+        for segment in self._segments[self._number_of(first) :]:
+            for each in segment.aborted.entries():
+                if each.last_offset >= first and each.first_offset < below:
+                    found.append(each)
+                if each.last_stable_offset >= below:
+                    return tuple(found)
+        return tuple(found)
+
+    # reading
+
+    def read(
+        self, offset: Offset, *, max_bytes: int, below: Offset, whole_first: bool = True
+    ) -> bytes | memoryview:
+        """Whole batches from the one that holds ``offset`` on, all of whose offsets are less than
+        ``below``, of at most ``max_bytes``; the first one however large if ``whole_first``. Ends
+        with its segment: ask again for more. Empty when there is nothing."""
+        if offset >= self._end:
+            if offset > self._end:
+                raise OutOfRange(f"{self.name}: offset {offset} is past the end, {self._end}")
+            return b""
+        if offset < self._start:
+            raise OutOfRange(f"{self.name}: offset {offset} is before the start, {self._start}")
+        try:
+            recent = self._active.read_recent(offset, max_bytes, below, whole_first=whole_first)
+            if recent is not None:
+                return recent
+            return self._read_behind(offset, max_bytes, below, whole_first=whole_first)
+        except OSError as error:
+            why = error.strerror or error
+            raise LogOffline(f"{self.name}: could not read offset {offset}: {why}") from error
+
+    def offset_for_time(self, timestamp: WallMillis, *, below: Offset) -> TimedOffset | None:
+        """The first record from the start on that is at least as young as ``timestamp``."""
+        return times.offset_for_time(self._segments, timestamp, self._start, below)
+
+    def max_timestamp(self, below: Offset) -> TimedOffset | None:
+        """The youngest record; the first one if there are several."""
+        return times.max_timestamp(self._segments, self._start, below)
+
+    def verify(self, from_offset: Offset | None = None) -> tuple[str, ...]:
+        """Walk everything with crc, and say in a sentence each what is damaged. A segment is
+        given up at its first damaged batch."""
+        sentences: list[str] = []
+        first = self._number_of(self._start if from_offset is None else from_offset)
+        for number in range(first, len(self._segments)):
+            segment = self._segments[number]
+            end: int = segment.base_offset
+            for found in segment.batches(check_crc=True, below=self._end_of(number)):
+                if isinstance(found, Damage):
+                    sentences.append(segment.damage_sentence(found.position, found.reason, end))
+                else:
+                    end = found.header.next_offset
+        return tuple(sentences)
+
+    # cutting
+
+    def truncate_to(self, offset: Offset) -> Opened:
+        """Drop everything from ``offset`` on, and the whole batch that holds it."""
+        self._check_online()
+        if offset < self._bases[0]:
+            return self.truncate_fully_and_start_at(offset, self._active.created)
+        try:
+            if offset < self._end:
+                keep = self._number_of(offset) + 1
+                self._drop_segments(keep)
+                self._active = self._segments[-1]
+                place = self._active.locate(offset)
+                self._active.cut_at(place)
+                self._end = Offset(place.offset)
+                self._set_roll_bounds()
+            self._start = min(self._start, self._end)
+            return self._after_cut(offset)
+        except OSError as error:
+            raise self._go_offline("truncate", self.name, error) from error
+
+    def truncate_fully_and_start_at(self, offset: Offset, now_wall: WallMillis) -> Opened:
+        """Drop everything; the next offset is ``offset``."""
+        self._check_online()
+        try:
+            self._drop_segments(0)
+            self._begin_segment(offset, now_wall)
+            self._start = offset
+            self._epochs.clear()
+            return self._after_cut(offset)
+        except OSError as error:
+            raise self._go_offline("truncate", self.name, error) from error
+
+    def advance_start(self, offset: Offset, now_wall: WallMillis) -> Retained:
+        """Nothing below ``offset`` is read any more; segments wholly below it go."""
+        self._check_online()
+        assert offset <= self._end
+        self._start = max(self._start, offset)
+        try:
+            return self._retire(self._number_of(self._start), now_wall, ())
+        except OSError as error:
+            raise self._go_offline("remove segments of", self.name, error) from error
+
+    def retain(self, now_wall: WallMillis, *, below: Offset) -> Retained:
+        """Let go of segments by age, size and start offset, but of none that reaches past
+        ``below``, the high watermark. Also unlinks what was let go of long enough ago."""
+        self._check_online()
+        facts = [
+            SegmentFacts(
+                segment.base_offset, self._end_of(number), segment.size, segment.age_since()
+            )
+            for number, segment in enumerate(self._segments)
+        ]
+        expired = expired_segments(
+            facts,
+            start_offset=self._start,
+            below=below,
+            now_wall=now_wall,
+            retention_ms=self._config.retention_ms,
+            retention_bytes=self._config.retention_bytes,
+        )
+        try:
+            if expired.segments == len(self._segments):
+                self._roll(self._end, now_wall)
+            self._start = max(self._start, self._segments[expired.segments].base_offset)
+            retained = self._retire(expired.segments, now_wall, expired.reasons)
+            self._sweep(now_wall)
+            return retained
+        except OSError as error:
+            raise self._go_offline("remove segments of", self.name, error) from error
+
+    # inside
+
+    def _write(self, buffers: list[bytes | memoryview], pieces: list[Piece]) -> None:
+        if not pieces:
+            return
+        active = self._active
+        empty = active.size == 0
+        try:
+            active.append(buffers)
+            for size, _, next_offset, timestamp, _, _ in pieces:
+                active.note(size, next_offset, timestamp)
+        except OSError as error:
+            offline = self._go_offline("append to", active.path + ".log", error)
+            with contextlib.suppress(OSError):  # else recovery will cut it
+                active.cut_back()
+            raise offline from error
+        self._end = Offset(next_offset)
+        if empty or active.index_is_full(self._config.segment_index_bytes):
+            self._set_roll_bounds()
+
+    def _roll(self, next_offset: int, now_wall: WallMillis) -> None:
+        """Close the active segment and begin another at the end of the log. An empty one that
+        cannot hold the next offset, relative to its base, is replaced."""
+        old = self._active
+        base = Offset(max(self._end, next_offset - 1 - RELATIVE_OFFSET_MAX))
+        try:
+            if old.size == 0:
+                self._drop_segments(len(self._segments) - 1)
+            else:
+                old.seal()
+            if len(self._segments) > 1:
+                self._segments[-2].forget_recent()  # its readers have had a segment's time
+            self._begin_segment(base, now_wall)
+        except OSError as error:
+            raise self._go_offline("begin a segment after", old.path + ".log", error) from error
+
+    def _begin_segment(self, base: Offset, now_wall: WallMillis) -> None:
+        segment = Segment(
+            self._filesystem,
+            self.directory,
+            base,
+            size=0,
+            created=now_wall,
+            index_interval_bytes=self._config.index_interval_bytes,
+        )
+        segment.create()
+        self._names += 1
+        self._segments.append(segment)
+        self._bases.append(base)
+        self._active = segment
+        self._end = base
+        self._set_roll_bounds()
+
+    def _set_roll_bounds(self) -> None:
+        """What a batch must not pass to go into the active segment."""
+        active, config = self._active, self._config
+        full = active.index_is_full(config.segment_index_bytes)
+        self._roll_bytes = -1 if full else config.segment_bytes
+        self._roll_offset = active.base_offset + RELATIVE_OFFSET_MAX + 1
+        self._roll_timestamp = self._roll_wall = NEVER
+        if active.size == 0:
+            return
+        age = config.segment_ms - _jitter(self.name, active.base_offset, config)
+        if active.first_timestamp is not None and active.first_timestamp >= 0:
+            self._roll_timestamp = active.first_timestamp + age
+        else:
+            self._roll_wall = active.created + age
+
+    def _read_behind(
+        self, offset: int, max_bytes: int, below: int, *, whole_first: bool
+    ) -> bytes | memoryview:
+        """The read of one who is behind: through the index, or on from where a reader stopped."""
+        number = self._number_of(offset)
+        resumed = self._resume.pop(offset, None)
+        place = None
+        if resumed is not None and resumed[0] is self._segments[number]:
+            place = Place(resumed[1], offset)
+        while offset < below and number < len(self._segments):
+            segment = self._segments[number]
+            if place is None:
+                recent = segment.read_recent(offset, max_bytes, below, whole_first=whole_first)
+                if recent:
+                    return recent
+                place = segment.locate(offset)
+            if place.position < segment.size:
+                cut = segment.read_at(
+                    place,
+                    max_bytes,
+                    below,
+                    end_offset=self._end_of(number),
+                    whole_first=whole_first,
+                    epochs=self._epochs,
+                )
+                if cut is not NOTHING and cut.next.position < segment.size:
+                    self._remember(segment, cut.next)
+                return cut.data
+            number += 1  # the offset lies in a gap at the segment's end
+            place = None
+        return b""
+
+    def _remember(self, segment: Segment, place: Place) -> None:
+        self._resume[place.offset] = (segment, place.position)
+        if len(self._resume) > limits.LOG_RESUME_POINTS:
+            del self._resume[next(iter(self._resume))]
+
+    def _number_of(self, offset: int) -> int:
+        """Of the segment that holds ``offset``."""
+        return max(0, bisect_right(self._bases, offset) - 1)
+
+    def _end_of(self, number: int) -> int:
+        return self._bases[number + 1] if number + 1 < len(self._bases) else self._end
+
+    def _drop_segments(self, first: int) -> None:
+        """The last one first, so that a crash leaves a log that is merely shorter."""
+        while len(self._segments) > first:
+            self._bases.pop()
+            self._segments.pop().unlink()
+            self._names += 1
+
+    def _retire(self, count: int, now_wall: WallMillis, reasons: tuple[str, ...]) -> Retained:
+        """Let go of the first ``count`` segments, in their order."""
+        for segment in self._segments[:count]:
+            due = now_wall + self._config.file_delete_delay_ms
+            self._doomed.extend((due, path) for path in segment.doom())
+        if count:
+            del self._segments[:count]
+            del self._bases[:count]
+            self._resume.clear()
+            self._names += 1
+            self._snapshots.drop_below(self._start)
+        if self._epochs.truncate_start(self._start):
+            self._unsaved_epochs = True
+        return Retained(self._start, tuple(f"{self.name}: {reason}" for reason in reasons))
+
+    def _sweep(self, now_wall: int) -> None:
+        while self._doomed and self._doomed[0][0] <= now_wall:
+            with contextlib.suppress(FileNotFoundError):
+                self._filesystem.unlink(self._doomed[0][1])
+            self._doomed.pop(0)
+
+    def _after_cut(self, offset: Offset) -> Opened:
+        self._generation += 1
+        self._resume.clear()
+        self._recovery_point = min(self._recovery_point, self._end)
+        self._epochs.truncate_end(min(offset, self._end) if offset < self._end else offset)
+        self._write_epochs()
+        self._drop_snapshots(self._end)
+        if self._names_synced < self._names:
+            # a removed file that came back after a crash would be taken for a part of the log
+            self._filesystem.sync_directory(self.directory)
+        return self._describe(())
+
+    def _drop_snapshots(self, above: int) -> None:
+        if self._snapshots.drop_above(above):
+            self._filesystem.sync_directory(self.directory)
+
+    def _describe(self, repaired: tuple[str, ...]) -> Opened:
+        snapshot, unreadable = self._snapshots.latest(self._end)
+        first = self._start if snapshot is None else max(self._start, snapshot.offset)
+        headers, markers = headers_after(self._segments, first)
+        repaired += tuple(f"{self.name}: {sentence}" for sentence in unreadable)
+        return Opened(
+            self._start, self._end, self._epochs.entries, snapshot, headers, markers, repaired
+        )
+
+    def _write_epochs(self) -> None:
+        self._filesystem.write(
+            f"{self.directory}/{LEADER_EPOCHS}", encode_epochs(self._epochs.entries)
+        )
+        self._unsaved_epochs = False
+
+    def _check_online(self) -> None:
+        if self._offline is not None:
+            raise LogOffline(self._offline)
+
+    def _go_offline(self, verb: str, path: str, error: OSError) -> LogOffline:
+        """Remember why, and return what to raise."""
+        if self._offline is None:
+            what = f"{verb} {path.rpartition('/')[2]}"
+            self._offline = f"{self.name}: offline: could not {what}: {error.strerror or error}"
+        return LogOffline(self._offline)
+
+
+Piece = tuple[int, int, int, WallMillis, LeaderEpoch, tuple[bytes | memoryview, ...]]
+"""A batch on its way to the file: size, base offset, next offset, largest timestamp, leader epoch,
+its bytes. A plain tuple, for one is made for every batch."""
+
+
+def _stamp(placed: Placed, end: int, pieces: list[Piece]) -> int:
+    """A leader's batches: each gets the next offset, and all the leader's epoch."""
+    assert placed.base_offset == end, OFFSETS_CONTIGUOUS
+    data = memoryview(placed.batches.data)
+    epoch = placed.leader_epoch
+    append_time = placed.append_time
+    at = 0
+    for header in placed.batches.headers:
+        size = header.size_bytes
+        stamp = stamp_prefix(base_offset=end, size=size, leader_epoch=epoch)
+        next_offset = end + header.last_offset_delta + 1
+        if append_time is None:
+            timestamp = header.max_timestamp
+            body = data[at + PREFIX_BYTES : at + size]
+        else:
+            timestamp = append_time
+            body = memoryview(with_append_time(data[at : at + size], append_time))[PREFIX_BYTES:]
+        pieces.append((size, end, next_offset, timestamp, epoch, (stamp, body)))
+        at += size
+        end = next_offset
+    return end
+
+
+def _keep(placed: Placed, end: int, pieces: list[Piece]) -> int:
+    """A follower's batches, as the leader wrote them; compaction there may have left gaps."""
+    data = memoryview(placed.batches.data)
+    at = 0
+    for header in placed.batches.headers:
+        base = header.base_offset
+        assert base >= end, OFFSETS_CONTIGUOUS
+        size = header.size_bytes
+        end = base + header.last_offset_delta + 1
+        body = data[at : at + size]
+        pieces.append((size, base, end, header.max_timestamp, header.leader_epoch, (body,)))
+        at += size
+    return end
+
+
+def _jitter(name: str, base_offset: int, config: LogConfig) -> int:
+    """So that segments of many partitions do not all roll at once; the same in every run."""
+    if config.segment_jitter_ms <= 0:
+        return 0
+    return zlib.crc32(f"{name}/{base_offset}".encode()) % min(
+        config.segment_jitter_ms, config.segment_ms
+    )

@@ -1,0 +1,130 @@
+"""Walking the batches of a segment and telling good ones from damaged ones. Pure.
+
+A batch is good when its header is sane, it lies wholly before the given end, its offsets follow
+those before it, its leader epoch does not go back, and its bytes match its crc. The crc does not
+cover base offset, length and leader epoch, so those are held against their neighbours; a batch's
+length is also held by the crc, which fails when it is taken over the wrong bytes.
+
+Offsets may have gaps (compaction leaves them), so a base offset that is too high is only seen
+against what follows, and by ``below``, the end offset of the segment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from struct import Struct
+from typing import Final, NamedTuple
+
+from cotidal import limits
+from cotidal.log.filesystem import File
+from cotidal.messages.batch import HEADER_BYTES, BatchHeader
+from cotidal.wire.batch import CRC_START, LENGTH_START, MAGIC, crc32c, read_header
+
+_FRONT: Final = Struct(">qiibIhi")
+"""base offset, length, leader epoch, magic, crc, attributes, last offset delta"""
+
+_NO_END: Final = 1 << 62
+
+
+class Front(NamedTuple):
+    """The first fields of a batch: enough to find offsets and to step to the next batch."""
+
+    base_offset: int
+    size_bytes: int
+    leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta
+
+
+class Damage(NamedTuple):
+    """A place in a segment where the bytes are not a good batch."""
+
+    position: int
+    reason: str
+
+
+class Found(NamedTuple):
+    """A good batch and where it begins."""
+
+    position: int
+    header: BatchHeader
+
+
+def front_at(data: bytes | memoryview, at: int) -> Front:
+    base, length, epoch, magic, crc, attributes, delta = _FRONT.unpack_from(data, at)
+    return Front(base, length + LENGTH_START, epoch, magic, crc, attributes, delta)
+
+
+def front_fault(front: Front, *, next_offset: int, epoch: int, below: int = _NO_END) -> str | None:
+    """What is wrong with a batch's first fields, given the batch before it; None when nothing."""
+    if front.magic != MAGIC:
+        return f"magic is {front.magic}, not {MAGIC}"
+    if front.size_bytes < HEADER_BYTES:
+        return f"a batch of {front.size_bytes} bytes is shorter than its header"
+    if front.base_offset < next_offset:
+        return f"base offset {front.base_offset} where {next_offset} or more was due"
+    if front.last_offset_delta < 0:
+        return f"last offset delta is {front.last_offset_delta}"
+    if front.last_offset >= below:
+        return f"last offset {front.last_offset} where less than {below} was due"
+    if front.leader_epoch < epoch:
+        return f"leader epoch {front.leader_epoch} after {epoch}"
+    return None
+
+
+def crc_fault(front: Front, data: bytes | memoryview, at: int) -> str | None:
+    """``data`` holds the whole batch from ``at`` on."""
+    actual = crc32c(memoryview(data)[at + CRC_START : at + front.size_bytes])
+    return None if actual == front.crc else f"crc mismatch ({front.crc:#010x}, not {actual:#010x})"
+
+
+def walk(
+    file: File,
+    *,
+    position: int,
+    end: int,
+    next_offset: int,
+    below: int = _NO_END,
+    epoch: int = -1,
+    check_crc: bool = True,
+) -> Iterator[Found | Damage]:
+    """Every good batch from ``position`` on, in order; at the first bad one its Damage, and no
+    more. Reads in large pieces, and never more than one batch beyond a piece."""
+    data = b""
+    start = position  # file position of data[0]
+    while position < end:
+        at = position - start
+        if at + HEADER_BYTES > len(data):
+            start, at = position, 0
+            data = file.pread(min(limits.LOG_SCAN_BYTES, end - position), position)
+            if len(data) < HEADER_BYTES:
+                yield Damage(position, f"{end - position} bytes are no whole batch header")
+                return
+        front = front_at(data, at)
+        fault = front_fault(front, next_offset=next_offset, epoch=epoch, below=below)
+        if fault is not None:
+            yield Damage(position, fault)
+            return
+        if position + front.size_bytes > end:
+            reason = f"a batch of {front.size_bytes} bytes where {end - position} are left"
+            yield Damage(position, reason)
+            return
+        if check_crc:
+            if at + front.size_bytes > len(data):
+                start, at = position, 0
+                size = max(front.size_bytes, min(limits.LOG_SCAN_BYTES, end - position))
+                data = file.pread(size, position)
+            fault = crc_fault(front, data, at)
+            if fault is not None:
+                yield Damage(position, fault)
+                return
+        yield Found(position, read_header(data, at))
+        position += front.size_bytes
+        next_offset = front.last_offset + 1
+        epoch = front.leader_epoch

@@ -1,0 +1,116 @@
+"""The producer snapshots of a partition, and what has come after one of them.
+
+A snapshot that cannot be read is removed and the one before it taken: the batches in between say
+the same. They are streamed, and only the headers of those that have a producer are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from cotidal.errors import MalformedFrame
+from cotidal.log.contract import Marker
+from cotidal.log.filesystem import FileSystem
+from cotidal.log.producer_snapshot import ProducerSnapshot, decode_snapshot, encode_snapshot
+from cotidal.log.scan import Damage, Found
+from cotidal.log.segment import Segment
+from cotidal.messages.batch import BatchHeader
+from cotidal.values import Offset
+from cotidal.wire.records import ControlType, read_control_record, read_records
+
+_SUFFIX = ".snapshot"
+
+
+class SnapshotFiles:
+    __slots__ = ("_directory", "_filesystem")
+
+    def __init__(self, filesystem: FileSystem, directory: str) -> None:
+        self._filesystem = filesystem
+        self._directory = directory
+
+    def save(self, snapshot: ProducerSnapshot) -> None:
+        """Not synced: one that a crash spoils fails its crc, and the one before it serves."""
+        self._filesystem.write(self._path(snapshot.offset), encode_snapshot(snapshot), sync=False)
+
+    def latest(self, at_most: int) -> tuple[ProducerSnapshot | None, list[str]]:
+        """The newest readable one, and sentences about those that were not."""
+        unreadable: list[str] = []
+        for offset in reversed(self.offsets()):
+            if offset > at_most:
+                continue
+            path = self._path(offset)
+            try:
+                return decode_snapshot(Offset(offset), self._filesystem.read(path)), unreadable
+            except ValueError as wrong:
+                unreadable.append(f"removed {path.rpartition('/')[2]}: {wrong}")
+                self._filesystem.unlink(path)
+        return None, unreadable
+
+    def drop_above(self, offset: int) -> bool:
+        """Whether there were any."""
+        late = [each for each in self.offsets() if each > offset]
+        for each in reversed(late):
+            self._filesystem.unlink(self._path(each))
+        return bool(late)
+
+    def drop_below(self, offset: int) -> None:
+        """Those before the start of the log; but the newest of all stays."""
+        for each in self.offsets()[:-1]:
+            if each < offset:
+                self._filesystem.unlink(self._path(each))
+
+    def offsets(self) -> list[int]:
+        return [
+            int(name[:20])
+            for name in self._filesystem.listdir(self._directory)
+            if name.endswith(_SUFFIX) and len(name) == 20 + len(_SUFFIX) and name[:20].isdigit()
+        ]
+
+    def _path(self, offset: int) -> str:
+        return f"{self._directory}/{offset:020d}{_SUFFIX}"
+
+
+def producer_batches(
+    segments: Sequence[Segment], first_offset: int
+) -> Iterator[tuple[Segment, Found]]:
+    """Every batch with a producer id from ``first_offset`` on; ends at damage."""
+    for number, segment in enumerate(segments):
+        if number + 1 < len(segments) and segments[number + 1].base_offset <= first_offset:
+            continue
+        if segment.size == 0:
+            continue
+        place = segment.locate(first_offset)
+        for found in segment.batches(*place):
+            if isinstance(found, Damage):
+                return
+            if found.header.producer_id >= 0:
+                yield segment, found
+
+
+def headers_after(
+    segments: Sequence[Segment], first_offset: int
+) -> tuple[tuple[BatchHeader, ...], tuple[Marker, ...]]:
+    """The headers from ``first_offset`` on of batches with a producer, and what the control
+    batches among them say."""
+    headers: list[BatchHeader] = []
+    markers: list[Marker] = []
+    for segment, found in producer_batches(segments, first_offset):
+        headers.append(found.header)
+        if found.header.is_control:
+            batch = segment.file().pread(found.header.size_bytes, found.position)
+            marker = read_marker(found.header, batch)
+            if marker is not None:
+                markers.append(marker)
+    return tuple(headers), tuple(markers)
+
+
+def read_marker(header: BatchHeader, batch: bytes) -> Marker | None:
+    """None for a control batch that ends no transaction, or that cannot be read."""
+    try:
+        control = read_control_record(read_records(batch)[0])
+    except (MalformedFrame, IndexError):
+        return None
+    if control is None or control[0] not in (ControlType.ABORT, ControlType.COMMIT):
+        return None
+    kind, value = control
+    return Marker(header.base_offset, kind is ControlType.COMMIT, value.coordinator_epoch)
