@@ -191,7 +191,8 @@ def _emit_nested(code: Code, field: Field, local: str, context: Context, declare
         else:
             code.line(f"{local} = None")
         code.line("pos += 1")
-        code.line("if buf[pos - 1] < 0x80:")
+        # Null is -1, but 0 in a tagged field: Kafka's generator does it so.
+        code.line("if buf[pos - 1] < 0x80:" if field.tag is None else "if buf[pos - 1]:")
         code.depth += 1
     if context.hot:
         code.line(f"{local} = {_emit_struct(code, field.struct, context)}")

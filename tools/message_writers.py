@@ -280,7 +280,7 @@ def _emit_nested(code: Code, field: Field, local: str, context: Context, out: st
     nullable = _emit_null_check(code, field, local, context) != NOT_EVER
     if nullable:
         with code.block(f"if {local} is None:"):
-            code.line(f"{out}.append(0xFF)")
+            code.line(f"{out}.append({'0xFF' if field.tag is None else '0'})")
         code.line("else:")
         code.depth += 1
     if field.nullable:

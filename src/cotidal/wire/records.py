@@ -228,14 +228,14 @@ def control_record(kind: ControlType, value: Any, *, timestamp: int = 0) -> Reco
     expected = _CONTROL_CLASSES[kind]
     if not isinstance(value, expected):
         raise ValueError(f"{kind.name} needs {expected.__name__}, not {type(value).__name__}")
-    # The end of a transaction is prefixed with its version; the quorum's records carry it as a field.
+    # A transaction's end is prefixed with its version; the quorum's records carry it as a field.
     prefix = bytearray(2) if expected is EndTxnMarker else bytearray()
     data = bytes(encode_record(value, CONTROL_VERSION, prefix))
     return Record(_pack_control(CONTROL_VERSION, kind), data, timestamp=timestamp)
 
 
 def read_control_record(record: Record) -> tuple[ControlType, Any] | None:
-    """Type and value; None for a type of a later version of the protocol, which is to be skipped."""
+    """Type and value; None for a type of some later version, which is to be skipped."""
     key, value = record.key, record.value
     if key is None or len(key) < 4 or value is None:
         raise MalformedFrame("a control record lacks a key of four bytes or a value")

@@ -136,7 +136,7 @@ class ConsumerGroupMemberMetadataValue(NamedTuple):
     subscribed_topic_regex: str | None = ""
     rebalance_timeout_ms: int = -1
     server_assignor: str | None = ""
-    classic_member_metadata: ClassicMemberMetadata | None = None
+    classic_member_metadata: ClassicMemberMetadata | None = ClassicMemberMetadata()
 
 
 class ConsumerGroupTargetAssignmentMetadataKey(NamedTuple):
@@ -180,7 +180,7 @@ class ConsumerGroupCurrentMemberAssignmentKey(NamedTuple):
 class TopicPartitions(NamedTuple):
     topic_id: Uuid = ZERO_UUID
     partitions: tuple[int, ...] = ()
-    assignment_epochs: tuple[int, ...] | None = None
+    assignment_epochs: tuple[int, ...] | None = ()
 
 
 class ConsumerGroupCurrentMemberAssignmentValue(NamedTuple):

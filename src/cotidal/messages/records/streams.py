@@ -23,7 +23,7 @@ class StreamsGroupMetadataValue(NamedTuple):
     epoch: int = 0
     metadata_hash: int = 0
     validated_topology_epoch: int = -1
-    last_assignment_configs: tuple[LastAssignmentConfig, ...] | None = None
+    last_assignment_configs: tuple[LastAssignmentConfig, ...] | None = ()
 
 
 class StreamsGroupMemberMetadataKey(NamedTuple):
@@ -100,7 +100,7 @@ class StreamsGroupCurrentMemberAssignmentKey(NamedTuple):
 class StreamsGroupCurrentMemberAssignmentValueTaskIds(NamedTuple):
     subtopology_id: str = ""
     partitions: tuple[int, ...] = ()
-    assignment_epochs: tuple[int, ...] | None = None
+    assignment_epochs: tuple[int, ...] | None = ()
 
 
 class StreamsGroupCurrentMemberAssignmentValue(NamedTuple):

@@ -86,6 +86,7 @@ unpack_iib: Final = Struct(">iib").unpack_from
 unpack_q: Final = Struct(">q").unpack_from
 unpack_qqB: Final = Struct(">qqB").unpack_from
 unpack_u: Final = Struct(">16s").unpack_from
+DEFAULT_ClassicMemberMetadata: Final = ClassicMemberMetadata()
 
 
 def read_legacy_offset_commit_key(
@@ -536,7 +537,7 @@ def read_consumer_group_member_metadata_value(
     (rebalance_timeout_ms,) = unpack_i(buf, pos)
     pos += 4
     server_assignor, pos = read_compact_nullable_string(buf, pos)
-    classic_member_metadata: ClassicMemberMetadata | None = None
+    classic_member_metadata: ClassicMemberMetadata | None = DEFAULT_ClassicMemberMetadata
     if not buf[pos]:
         pos += 1
     else:
@@ -546,7 +547,7 @@ def read_consumer_group_member_metadata_value(
             if tag == 0:
                 classic_member_metadata = None
                 pos += 1
-                if buf[pos - 1] < 0x80:
+                if buf[pos - 1]:
                     classic_member_metadata, pos = read_classic_member_metadata(buf, pos, version)
             else:
                 pos = end_t
@@ -598,11 +599,14 @@ def write_consumer_group_member_metadata_value(
     write_compact_nullable_string(out, server_assignor)
     tags = 0
     tagged = bytearray()
-    if classic_member_metadata is not None:
+    if classic_member_metadata != DEFAULT_ClassicMemberMetadata:
         tags += 1
         payload = bytearray()
-        payload.append(1)
-        write_classic_member_metadata(payload, classic_member_metadata, version)
+        if classic_member_metadata is None:
+            payload.append(0)
+        else:
+            payload.append(1)
+            write_classic_member_metadata(payload, classic_member_metadata, version)
         write_tag(tagged, 0, payload)
     write_uvarint(out, tags)
     out += tagged
@@ -753,7 +757,7 @@ def read_topic_partitions(buf: Buffer, pos: int, version: int) -> tuple[TopicPar
     pos += 16
     partitions_count, pos = read_compact_count(buf, pos, 4)
     partitions, pos = read_int32s(buf, pos, partitions_count)
-    assignment_epochs: tuple[int, ...] | None = None
+    assignment_epochs: tuple[int, ...] | None = ()
     if not buf[pos]:
         pos += 1
     else:
@@ -806,15 +810,18 @@ def write_topic_partitions(
     write_int32s(out, partitions)
     tags = 0
     tagged = bytearray()
-    if assignment_epochs is not None:
+    if assignment_epochs != ():
         tags += 1
         payload = bytearray()
-        count = len(assignment_epochs)
-        if count < 127:
-            payload.append(count + 1)
+        if assignment_epochs is None:
+            payload.append(0)
         else:
-            write_uvarint(payload, count + 1)
-        write_int32s(payload, assignment_epochs)
+            count = len(assignment_epochs)
+            if count < 127:
+                payload.append(count + 1)
+            else:
+                write_uvarint(payload, count + 1)
+            write_int32s(payload, assignment_epochs)
         write_tag(tagged, 0, payload)
     write_uvarint(out, tags)
     out += tagged

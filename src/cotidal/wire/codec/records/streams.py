@@ -101,7 +101,7 @@ def read_streams_group_metadata_value(
     epoch, metadata_hash = unpack_iq(buf, pos)
     pos += 12
     validated_topology_epoch: int = -1
-    last_assignment_configs: tuple[LastAssignmentConfig, ...] | None = None
+    last_assignment_configs: tuple[LastAssignmentConfig, ...] | None = ()
     if not buf[pos]:
         pos += 1
     else:
@@ -146,16 +146,19 @@ def write_streams_group_metadata_value(
     if validated_topology_epoch != -1:
         tags += 1
         tagged += pack_BBi(0, 4, validated_topology_epoch)
-    if last_assignment_configs is not None:
+    if last_assignment_configs != ():
         tags += 1
         payload = bytearray()
-        count = len(last_assignment_configs)
-        if count < 127:
-            payload.append(count + 1)
+        if last_assignment_configs is None:
+            payload.append(0)
         else:
-            write_uvarint(payload, count + 1)
-        for last_assignment_configs_item in last_assignment_configs:
-            write_last_assignment_config(payload, last_assignment_configs_item, version)
+            count = len(last_assignment_configs)
+            if count < 127:
+                payload.append(count + 1)
+            else:
+                write_uvarint(payload, count + 1)
+            for last_assignment_configs_item in last_assignment_configs:
+                write_last_assignment_config(payload, last_assignment_configs_item, version)
         write_tag(tagged, 1, payload)
     write_uvarint(out, tags)
     out += tagged
@@ -432,7 +435,7 @@ def read_streams_group_current_member_assignment_value_task_ids(
     subtopology_id, pos = read_compact_string(buf, pos)
     partitions_count, pos = read_compact_count(buf, pos, 4)
     partitions, pos = read_int32s(buf, pos, partitions_count)
-    assignment_epochs: tuple[int, ...] | None = None
+    assignment_epochs: tuple[int, ...] | None = ()
     if not buf[pos]:
         pos += 1
     else:
@@ -509,15 +512,18 @@ def write_streams_group_current_member_assignment_value_task_ids(
     write_int32s(out, partitions)
     tags = 0
     tagged = bytearray()
-    if assignment_epochs is not None:
+    if assignment_epochs != ():
         tags += 1
         payload = bytearray()
-        count = len(assignment_epochs)
-        if count < 127:
-            payload.append(count + 1)
+        if assignment_epochs is None:
+            payload.append(0)
         else:
-            write_uvarint(payload, count + 1)
-        write_int32s(payload, assignment_epochs)
+            count = len(assignment_epochs)
+            if count < 127:
+                payload.append(count + 1)
+            else:
+                write_uvarint(payload, count + 1)
+            write_int32s(payload, assignment_epochs)
         write_tag(tagged, 0, payload)
     write_uvarint(out, tags)
     out += tagged
