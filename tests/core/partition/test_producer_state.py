@@ -1,0 +1,111 @@
+"""Idempotence: once per producer, epoch and sequence."""
+
+from __future__ import annotations
+
+import pytest
+from headers import header
+
+from cotidal.core.partition.producer_state import SEQUENCE_MAX, Producers, SeenBatch
+from cotidal.errors import ErrorCode, Refusal
+from cotidal.values import Offset, WallMillis
+
+
+def producers_after(*batches: tuple[int, int], epoch: int = 0) -> Producers:
+    """(base sequence, records) of producer 7, one after the other from offset 0 on."""
+    producers = Producers()
+    offset = 0
+    for base_sequence, records in batches:
+        batch = header(
+            records=records, producer_id=7, producer_epoch=epoch, base_sequence=base_sequence
+        )
+        assert producers.check(batch) is None
+        producers.remember(batch, base_offset=Offset(offset))
+        offset += records
+    return producers
+
+
+def test_a_producer_that_is_not_known_may_begin_anywhere() -> None:
+    batch = header(producer_id=7, producer_epoch=3, base_sequence=500)
+    assert Producers().check(batch) is None
+
+
+def test_the_next_sequence_is_taken() -> None:
+    producers = producers_after((0, 3))
+    assert producers.check(header(producer_id=7, producer_epoch=0, base_sequence=3)) is None
+
+
+@pytest.mark.parametrize("sequence", [4, 100, 1])
+def test_a_gap_is_refused(sequence: int) -> None:
+    verdict = producers_after((0, 3)).check(
+        header(producer_id=7, producer_epoch=0, base_sequence=sequence)
+    )
+    assert isinstance(verdict, Refusal)
+    assert verdict.error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert "3 was expected" in verdict.text
+
+
+def test_each_of_the_last_five_batches_is_known_as_a_duplicate() -> None:
+    producers = producers_after(*((sequence, 1) for sequence in range(6)))
+    for sequence in range(1, 6):
+        seen = producers.check(header(producer_id=7, producer_epoch=0, base_sequence=sequence))
+        assert isinstance(seen, SeenBatch)
+        assert seen.base_offset == sequence
+    forgotten = producers.check(header(producer_id=7, producer_epoch=0, base_sequence=0))
+    assert isinstance(forgotten, Refusal)
+
+
+def test_a_batch_of_another_length_is_not_a_duplicate() -> None:
+    producers = producers_after((0, 3), (3, 1))
+    verdict = producers.check(header(records=2, producer_id=7, producer_epoch=0, base_sequence=0))
+    assert isinstance(verdict, Refusal)
+
+
+def test_an_older_epoch_is_fenced() -> None:
+    producers = producers_after((0, 1), epoch=2)
+    verdict = producers.check(header(producer_id=7, producer_epoch=1, base_sequence=1))
+    assert isinstance(verdict, Refusal)
+    assert verdict.error is ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+def test_a_new_epoch_begins_with_sequence_zero() -> None:
+    producers = producers_after((0, 5))
+    assert producers.check(header(producer_id=7, producer_epoch=1, base_sequence=0)) is None
+    verdict = producers.check(header(producer_id=7, producer_epoch=1, base_sequence=5))
+    assert isinstance(verdict, Refusal)
+    assert verdict.error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_sequences_wrap_to_zero() -> None:
+    producers = producers_after((SEQUENCE_MAX, 1))
+    assert producers.check(header(producer_id=7, producer_epoch=0, base_sequence=0)) is None
+
+
+def test_a_snapshot_keeps_the_last_batch_of_each_producer() -> None:
+    before = producers_after((0, 3), (3, 2))
+    after = Producers()
+    after.load(before.snapshot(offset=Offset(5)))
+    seen = after.check(header(records=2, producer_id=7, producer_epoch=0, base_sequence=3))
+    assert isinstance(seen, SeenBatch)
+    assert (seen.base_offset, seen.last_offset) == (3, 4)
+    assert after.check(header(producer_id=7, producer_epoch=0, base_sequence=5)) is None
+
+
+def test_replay_of_the_log_gives_the_same_state() -> None:
+    written = producers_after((0, 3), (3, 2))
+    replayed = Producers()
+    replayed.replay(
+        [
+            header(records=3, base_offset=0, producer_id=7, producer_epoch=0, base_sequence=0),
+            header(records=1, base_offset=3),
+            header(records=2, base_offset=3, producer_id=7, producer_epoch=0, base_sequence=3),
+        ]
+    )
+    assert replayed.snapshot(offset=Offset(5)) == written.snapshot(offset=Offset(5))
+
+
+def test_idle_producers_are_forgotten() -> None:
+    producers = producers_after((0, 1))
+    producers.forget_before(WallMillis(1_000))
+    assert len(producers) == 1
+    producers.forget_before(WallMillis(1_001))
+    assert len(producers) == 0
