@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer
+from confluent_kafka import TopicPartition as ClientPartition
 
 from bench import apache_kafka
 from bench.server import Server
@@ -22,8 +23,9 @@ from cotidal.log.checkpoint import (
     decode_offsets,
     decode_partition_metadata,
 )
+from cotidal.log.contract import LogConfig
 from cotidal.log.files import OsFiles
-from cotidal.log.log import Log, LogConfig
+from cotidal.log.log import Log
 from cotidal.values import Offset, TopicPartition, WallMillis
 from cotidal.wire.batch import read_batches
 from cotidal.wire.records import Record, read_records
@@ -32,6 +34,8 @@ pytestmark = pytest.mark.interop
 
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 TRANSACTIONAL: Final = "transactional"
+TRANSACTIONAL_END: Final = 10 + 1 + 10 + 1 + 1 + 1
+"""Each transaction's records, and its marker."""
 READ_BYTES: Final = 100_000
 """Several batches, and many reads a segment."""
 
@@ -79,13 +83,25 @@ def _write_transactions(bootstrap: str) -> None:
             producer.abort_transaction(30)
         else:
             producer.commit_transaction(30)
+    _await_end(bootstrap, TRANSACTIONAL_END)
+
+
+def _await_end(bootstrap: str, end: int) -> None:
+    """A commit is acknowledged when it is decided; its marker is written to partitions later."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "none"})
+    deadline = time.monotonic() + 30
+    while consumer.get_watermark_offsets(ClientPartition(TRANSACTIONAL, 0), 10)[1] < end:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    consumer.close()
 
 
 def opened(data: Path, topic: str, *, clean: bool, to: Path) -> Log:
     """Our log on a copy: opening may mend files, and other tests read the same ones."""
     directory = to / f"{topic}-0"
     shutil.copytree(data / directory.name, directory)
-    points = decode_offsets((data / RECOVERY_POINTS).read_bytes(), RECOVERY_POINTS)
+    saved = (data / RECOVERY_POINTS).read_bytes()
+    points = decode_offsets(saved, RECOVERY_POINTS) if saved else {}
     metadata = (directory / "partition.metadata").read_bytes()
     return Log.open(
         OsFiles(),
@@ -148,6 +164,12 @@ def test_clean_shutdown_mark_is_there_only_after_a_clean_stop(left: Left) -> Non
     assert not (left.killed / CLEAN_SHUTDOWN).exists()
 
 
+def test_checkpoint_that_kafka_has_made_but_not_yet_filled_holds_no_offsets(left: Left) -> None:
+    saved = (left.killed / RECOVERY_POINTS).read_bytes()
+    assert saved == b""
+    assert decode_offsets(saved, RECOVERY_POINTS) == {}
+
+
 @pytest.mark.parametrize("end", ["killed", "stopped"])
 def test_offsets_are_found_by_time(left: Left, tmp_path: Path, end: str) -> None:
     log = opened(getattr(left, end), "written-lz4", clean=end == "stopped", to=tmp_path)
@@ -167,7 +189,7 @@ def test_transactions_keep_their_markers_and_their_aborted_ranges(
 ) -> None:
     log = opened(getattr(left, end), TRANSACTIONAL, clean=end == "stopped", to=tmp_path)
     headers = read_batches(everything(log)).headers
-    assert log.end_offset == 10 + 1 + 10 + 1 + 1 + 1
+    assert log.end_offset == TRANSACTIONAL_END
     assert [header.base_offset for header in headers if header.is_control] == [10, 21, 23]
     assert all(header.is_transactional for header in headers)
     (aborted,) = log.aborted_between(Offset(0), log.end_offset)

@@ -26,11 +26,13 @@ SOURCE = Path(__file__).parent / "java" / "WireVectors.java"
 
 Judge = Callable[..., list[dict[str, Any]]]
 
-API_VERSIONS_V3 = {  # written by hand from the protocol: two compact strings, an empty tag section
+API_VERSIONS_V3: dict[
+    str, Any
+] = {  # written by hand from the protocol: two compact strings, an empty tag section
     "name": "ApiVersionsRequest",
     "version": 3,
     "hex": "03" + b"ab".hex() + "02" + b"1".hex() + "00",
-    "json": {"clientSoftwareName": "ab", "clientSoftwareVersion": "1"},
+    "value": {"clientSoftwareName": "ab", "clientSoftwareVersion": "1"},
 }
 
 
@@ -81,7 +83,7 @@ def test_judge_accepts_bytes_written_by_hand(judge: Judge) -> None:
         ({"hex": API_VERSIONS_V3["hex"] + "00"}, "bytes differ from byte 6"),
         ({"version": 99}, "Kafka has versions 0 to 4"),
         ({"name": "NoSuchRequest"}, "Kafka has no message NoSuchRequest"),
-        ({"json": {}}, "Kafka refuses the value"),
+        ({"value": {}}, "Kafka refuses the value"),
     ],
     ids=["byte", "length", "version", "name", "field"],
 )

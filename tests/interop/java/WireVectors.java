@@ -18,7 +18,7 @@ import org.apache.kafka.common.protocol.ObjectSerializationCache;
 /**
  * Compares messages with Kafka's own generated classes.
  *
- * Reads vectors, one JSON object a line: {name, version, hex, json}. The json is the value in the form that
+ * Reads vectors, one JSON object a line: {name, version, hex, value}. The value is in the form that
  * Kafka's converters take; the hex is what somebody else's codec made of it. Answers each with a line
  * {name, version, fault}, where fault is null when
  *   - Kafka writes the same bytes from the same value, and
@@ -65,7 +65,7 @@ public final class WireVectors {
         short version = (short) vector.get("version").asInt();
         ObjectNode answer = JSON.createObjectNode().put("name", name).put("version", version);
         try {
-            return answer.put("fault", fault(name, version, HEX.parseHex(vector.get("hex").asText()), vector.get("json")));
+            return answer.put("fault", fault(name, version, HEX.parseHex(vector.get("hex").asText()), vector.get("value")));
         } catch (InvocationTargetException e) {
             return answer.put("fault", "Kafka refuses the value: " + e.getCause());
         } catch (Exception e) {
