@@ -10,32 +10,16 @@ It covers the batches below its offset. The core owns the meaning; the log store
 from __future__ import annotations
 
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Final
 
-from cotidal.values import NO_OFFSET, Offset, ProducerEpoch, ProducerId, Sequence, WallMillis
+from cotidal.messages.producers import ProducerEntry, ProducerSnapshot
+from cotidal.values import Offset
 from cotidal.wire.batch import crc32c
 
 _FRONT: Final = Struct(">hI")
 _COUNT: Final = Struct(">i")
 _ENTRY: Final = Struct(">qhiqiqiq")
 _VERSION: Final = 1
-
-
-class ProducerEntry(NamedTuple):
-    producer_id: ProducerId
-    producer_epoch: ProducerEpoch
-    last_sequence: Sequence
-    last_offset: Offset
-    offset_delta: int
-    """Last offset less base offset of its last batch: with the sequence, the whole batch."""
-    timestamp: WallMillis
-    coordinator_epoch: int = -1
-    transaction_first_offset: Offset = NO_OFFSET
-
-
-class ProducerSnapshot(NamedTuple):
-    offset: Offset
-    entries: tuple[ProducerEntry, ...] = ()
 
 
 def encode_snapshot(snapshot: ProducerSnapshot) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from cotidal.values import Offset, ProducerEpoch, ProducerId, Sequence, WallMillis
+from cotidal.values import NO_OFFSET, Offset, ProducerEpoch, ProducerId, Sequence, WallMillis
 
 
 class ProducerEntry(NamedTuple):
@@ -18,11 +18,11 @@ class ProducerEntry(NamedTuple):
     """last_offset minus the batch's base offset."""
     timestamp: WallMillis
     coordinator_epoch: int = -1
-    transaction_first_offset: Offset = Offset(-1)
+    transaction_first_offset: Offset = NO_OFFSET
 
 
 class ProducerSnapshot(NamedTuple):
     """Everything known of producers from the records below ``offset``."""
 
     offset: Offset
-    entries: tuple[ProducerEntry, ...]
+    entries: tuple[ProducerEntry, ...] = ()
