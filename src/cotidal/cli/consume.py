@@ -69,7 +69,7 @@ def command(
     from cotidal.client.cluster import Cluster
     from cotidal.client.consumer import Consumer
     from cotidal.client.offsets import end_offsets, start_offsets
-    from cotidal.client.start import parse_start
+    from cotidal.client.start import AtOffset, parse_start
 
     if group is not None:
         raise Failed("consumer groups are not there yet; leave --group out to read all partitions")
@@ -80,6 +80,11 @@ def command(
         raise click.UsageError(str(wrong)) from None
     with Cluster(bootstrap) as cluster, Progress("records read") as progress:
         chosen = chosen_partitions(cluster.topic(topic), partition)
+        if isinstance(start, AtOffset) and len(chosen) > 1:
+            raise click.UsageError(
+                f"--from {start_text} means another record in each of {len(chosen)} partitions; "
+                "choose one with --partition"
+            )
         ends = end_offsets(cluster, chosen) if until_end else None
         positions = start_offsets(cluster, chosen, start)
         with Consumer(cluster, positions) as consumer:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from io import BufferedReader
+from typing import TYPE_CHECKING, Final, cast
 
 import click
 
@@ -71,6 +72,7 @@ def command(
     """
     from cotidal.cli.settings_given import parse_settings
     from cotidal.client.cluster import Cluster
+    from cotidal.client.failures import UnknownTopic
     from cotidal.client.producer import Producer
     from cotidal.wire.compression import Compression
 
@@ -80,14 +82,19 @@ def command(
     fixed_headers = [(name, value.encode()) for name, value in parse_settings(headers).items()]
     null = null_value.encode() if null_value is not None else None
     with Cluster(bootstrap) as cluster, Progress("records written") as progress:
-        producer = Producer(
-            cluster,
-            topic,
-            acks=ACKS[acks],
-            compression=Compression[compression.upper()],
-            partition=partition,
-            timeout_s=timeout_s,
-        )
+        try:
+            producer = Producer(
+                cluster,
+                topic,
+                acks=ACKS[acks],
+                compression=Compression[compression.upper()],
+                partition=partition,
+                timeout_s=timeout_s,
+            )
+        except UnknownTopic as unknown:
+            if unknown.nearest:
+                raise
+            raise Failed(f"{unknown}; create it with `cotidal topic create {topic}`") from None
         for lines in lines_together(READ_BYTES):
             for line in lines:
                 key, value = split_key(line, separator)
@@ -116,7 +123,7 @@ def lines_together(read_bytes: int) -> Iterator[list[bytes]]:
 
     The last line needs no line end. A carriage return before the line end is part of it.
     """
-    stdin = sys.stdin.buffer
+    stdin = cast(BufferedReader, sys.stdin.buffer)
     rest = b""
     while piece := stdin.read1(read_bytes):
         *lines, rest = (rest + piece).split(b"\n")

@@ -116,9 +116,7 @@ def print_cluster(metadata: Metadata, sizes: dict[NodeId, dict[TopicPartition, L
                 broker.rack,
                 leading.count(broker.node_id),
                 replicas.count(broker.node_id),
-                bytes_text(sum(log.size_bytes for log in logs.values()))
-                if logs is not None
-                else None,
+                None if size is None else bytes_text(size),
             ]
         )
     print_table(("BROKER", "ADDRESS", "RACK", "LEADS", "REPLICAS", "SIZE"), rows)

@@ -34,9 +34,7 @@ def table_lines(
     texts = [[cell_text(cell) for cell in row] for row in rows]
     widths = [max(len(title), *(len(row[at]) for row in texts)) for at, title in enumerate(columns)]
     numeric = [
-        not any(isinstance(row[at], str) for row in rows)
-        and any(row[at] is not None for row in rows)
-        for at in range(len(columns))
+        {type(row[at]) for row in rows} - {type(None)} == {int} for at in range(len(columns))
     ]
 
     def line(cells: Sequence[str]) -> str:

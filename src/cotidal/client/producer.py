@@ -148,14 +148,13 @@ class Producer:
         return batches
 
     def _batch(self, records: list[Record]) -> _Batch:
-        return _Batch(
-            read_batches(build_batch(records, compression=self._compression)), len(records)
-        )
+        data = build_batch(records, compression=self._compression)
+        return _Batch(read_batches(data), len(records))
 
     def _send_round(
         self, waiting: dict[int, deque[_Batch]], done: list[Acknowledged]
     ) -> ClientError | None:
-        """Send the next batch of each partition, take off what was written, return what may pass."""
+        """Send each partition's next batch, take off what was written, return what may pass."""
         failure: ClientError | None = None
         asked: list[Connection] = []
         for leader, partitions in self._by_leader(waiting).items():

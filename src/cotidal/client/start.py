@@ -42,6 +42,8 @@ def parse_start(text: str) -> Start:
             return EARLIEST
         case "latest" | "end":
             return LATEST
+        case _:
+            pass
     try:
         if text.startswith("@"):
             return AtTime(_not_negative(int(text[1:])))
