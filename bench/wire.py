@@ -1,20 +1,17 @@
 """Microseconds per message: the codec alone, without sockets (``python -m bench.wire``).
 
-Each row is the best of several rounds: what disturbs a round only makes it slower. The messages
-are those of the hot path as clients send them, and the one big answer, Metadata.
+The messages are those of the hot path as clients send them, and the one big answer, Metadata.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import struct
 import sys
-import timeit
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
+from bench.timing import Task, main
 from cotidal.messages.rpc.apis import ApiKey
 from cotidal.messages.rpc.fetch import (
     FetchableTopicResponse,
@@ -48,22 +45,8 @@ from cotidal.wire.frames import (
     response_buffers,
 )
 
-ROUNDS: Final = 7
-ROUND_SECONDS: Final = 0.1
 TOPIC_ID: Final = Uuid(bytes(range(16)))
 FRAME_BYTES_MAX: Final = 100 << 20
-
-
-class Timing(NamedTuple):
-    what: str
-    micros: float
-    aim_micros: float | None
-
-
-class Task(NamedTuple):
-    what: str
-    run: Callable[[], object]
-    aim_micros: float | None = None
 
 
 def batch(value_bytes: int) -> bytes:
@@ -181,29 +164,5 @@ def _writing(api_key: int, version: int, response: object) -> Callable[[], objec
     return lambda: response_buffers(api_key, version, 7, response)
 
 
-def measure(task: Task, round_seconds: float) -> Timing:
-    timer = timeit.Timer(task.run)
-    once = max(timer.timeit(10) / 10, 1e-8)
-    number = max(1, int(round_seconds / once))
-    best = min(timer.repeat(ROUNDS, number)) / number
-    return Timing(task.what, best * 1e6, task.aim_micros)
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench.wire", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a tenth of the time")
-    parser.add_argument("--json", action="store_true")
-    asked = parser.parse_args()
-    seconds = ROUND_SECONDS / 10 if asked.quick else ROUND_SECONDS
-    timings = [measure(task, seconds) for task in tasks()]
-    if asked.json:
-        print(json.dumps([timing._asdict() for timing in timings], indent=1))
-        return 0
-    for timing in timings:
-        aim = f"  aim {timing.aim_micros:,.1f}" if timing.aim_micros else ""
-        print(f"{timing.what:58} {timing.micros:10,.2f} us{aim}")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main("python -m bench.wire", __doc__, tasks))
