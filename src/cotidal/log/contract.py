@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from cotidal.log.producer_snapshot import ProducerSnapshot
 from cotidal.messages.batch import Batches, BatchHeader
+from cotidal.messages.producers import ProducerSnapshot
 from cotidal.values import EpochEntry, LeaderEpoch, Offset, WallMillis
 
 _DAY_MS: Final = 24 * 60 * 60 * 1000
@@ -67,12 +67,6 @@ class Opened(NamedTuple):
     """What the control batches among them say, in the same order."""
     repaired: tuple[str, ...]
     """What was cut or made anew, a sentence each."""
-
-
-class Retained(NamedTuple):
-    start_offset: Offset
-    removed: tuple[str, ...]
-    """A sentence for each segment that went."""
 
 
 class TimedOffset(NamedTuple):

@@ -5,7 +5,6 @@ LogError
   LogOffline       the disk refused (full, input/output error): no more writes, reads go on
   OutOfRange       a read outside start_offset .. end_offset
   WrongTopic       the directory belongs to a topic with another id
-  DirectoryInUse   another process holds the log directory's lock
 """
 
 from __future__ import annotations
@@ -29,7 +28,3 @@ class OutOfRange(LogError):
 
 class WrongTopic(LogError):
     """partition.metadata names another topic id than the one this log was opened for."""
-
-
-class DirectoryInUse(LogError):
-    """Two processes must never write one log directory."""

@@ -24,7 +24,7 @@ IOV_MAX: Final = max(16, os.sysconf("SC_IOV_MAX")) if hasattr(os, "sysconf") els
 class OsFile:
     """A file by its path; its descriptor comes and goes."""
 
-    __slots__ = ("_files", "_lock", "_path", "_size", "descriptor", "used")
+    __slots__ = ("_closed", "_files", "_lock", "_path", "_size", "descriptor", "used")
 
     def __init__(self, files: OsFiles, path: str, descriptor: int) -> None:
         self._files = files
@@ -33,6 +33,7 @@ class OsFile:
         self._size = os.fstat(descriptor).st_size
         self.descriptor = descriptor
         self.used = True
+        self._closed = False
 
     @property
     def size(self) -> int:
@@ -69,14 +70,23 @@ class OsFile:
             self._size = size
 
     def sync(self) -> None:
+        """On a descriptor of its own, so that the file can be used meanwhile: a sync may take
+        long, and runs in another thread than appends and reads."""
         with self._lock:
-            os.fsync(self._descriptor())
+            if self._closed:
+                return
+            own = os.dup(self._descriptor())
+        try:
+            os.fsync(own)
+        finally:
+            os.close(own)
 
     def close(self) -> None:
         with self._lock:
             if self.descriptor >= 0:
                 os.close(self.descriptor)
                 self.descriptor = -1
+            self._closed = True
         self._files.forget(self)
 
     def give_up_descriptor(self) -> bool:

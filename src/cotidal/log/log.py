@@ -16,53 +16,37 @@ knows what is on the disk, and only opening it again, with recovery, finds out. 
 from __future__ import annotations
 
 import contextlib
-import zlib
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
 
 from cotidal import limits
-from cotidal.invariants import OFFSETS_CONTIGUOUS
 from cotidal.log import times
 from cotidal.log.checkpoint import LEADER_EPOCHS, encode_epochs
-from cotidal.log.contract import Appended, LogConfig, Opened, Placed, Retained, TimedOffset
+from cotidal.log.contract import Appended, LogConfig, Opened, Placed, TimedOffset
 from cotidal.log.epochs import EpochLine
 from cotidal.log.failure import LogOffline, OutOfRange
-from cotidal.log.filesystem import File, FileSystem
-from cotidal.log.producer_snapshot import ProducerSnapshot
+from cotidal.log.filesystem import FileSystem
+from cotidal.log.flush import Flush
+from cotidal.log.pieces import Piece, keep, stamp
 from cotidal.log.recovery import Loaded, Recovery
 from cotidal.log.retention import SegmentFacts, expired_segments
+from cotidal.log.roll import NEVER, RELATIVE_OFFSET_MAX, RollBounds, roll_bounds
 from cotidal.log.scan import Damage
 from cotidal.log.segment import NOTHING, Place, Segment
 from cotidal.log.snapshots import SnapshotFiles, headers_after
 from cotidal.log.transaction_index import AbortedTransaction
-from cotidal.values import EpochEntry, LeaderEpoch, Offset, Uuid, WallMillis
-from cotidal.wire.batch import PREFIX_BYTES, stamp_prefix, with_append_time
+from cotidal.messages.producers import ProducerSnapshot
+from cotidal.values import EpochEntry, Offset, Uuid, WallMillis
 
-RELATIVE_OFFSET_MAX: Final = 2**31 - 1
-"""Indexes hold offsets relative to their segment's base in 31 bits."""
-
-NEVER: Final = 1 << 62
-
-
-class Flush(NamedTuple):
-    """Files to be synced. ``run`` may be called in another thread while the log is used."""
-
-    filesystem: FileSystem
-    end_offset: Offset
-    segments: tuple[tuple[Segment, int], ...]
-    """Each with its size when the flush began."""
-    files: tuple[File, ...]
-    directories: tuple[str, ...]
-    names: int
-    generation: int
-
-    def run(self) -> None:
-        """Raises OSError when the disk refuses."""
-        for file in self.files:
-            file.sync()
-        for directory in self.directories:
-            self.filesystem.sync_directory(directory)
+__all__ = [
+    "Appended",
+    "Flush",
+    "Log",
+    "LogConfig",
+    "Opened",
+    "Placed",
+    "TimedOffset",
+]
 
 
 class Log:
@@ -71,6 +55,7 @@ class Log:
         "_bases",
         "_config",
         "_doomed",
+        "_doomed_lately",
         "_end",
         "_epochs",
         "_filesystem",
@@ -80,14 +65,12 @@ class Log:
         "_offline",
         "_recovery_point",
         "_resume",
-        "_roll_bytes",
-        "_roll_offset",
-        "_roll_timestamp",
-        "_roll_wall",
+        "_roll",
         "_segments",
         "_snapshots",
         "_start",
         "_unsaved_epochs",
+        "_wall",
         "directory",
         "name",
         "opened",
@@ -140,10 +123,13 @@ class Log:
         self._bases: list[int] = [segment.base_offset for segment in loaded.segments]
         self._end = loaded.end_offset
         self._epochs: EpochLine = loaded.epochs
+        self._roll: RollBounds
         self._unsaved_epochs = loaded.epochs_changed
         self._snapshots = SnapshotFiles(filesystem, directory)
         self._resume: dict[int, tuple[Segment, int]] = {}
         self._doomed: list[tuple[int, str]] = []
+        self._doomed_lately: list[str] = []
+        self._wall = now_wall
         self._names = 1
         self._names_synced = 0
         self._generation = 0
@@ -155,9 +141,9 @@ class Log:
             self._epochs.clear()
         if self._segments:
             self._active = self._segments[-1]
-            self._set_roll_bounds()
+            self._roll = roll_bounds(self.name, self._active, self._config)
         else:
-            self._begin_segment(log_start, now_wall)
+            self._begin_segment(log_start)
         self._start = Offset(max(log_start, self._bases[0]))
         self._epochs.truncate_start(self._start)
         self._recovery_point = Offset(min(recovery_point, self._end))
@@ -203,7 +189,7 @@ class Log:
         """Takes effect at once; segments that exist keep their shape."""
         self._config = config
         self._active.index_interval_bytes = config.index_interval_bytes
-        self._set_roll_bounds()
+        self._roll = roll_bounds(self.name, self._active, self._config)
 
     def forget_headers(self) -> None:
         """Give the memory of ``opened`` back once the core has taken it in."""
@@ -215,24 +201,27 @@ class Log:
         """Write all entries at the end, with one system call for each segment they fall in."""
         if self._offline is not None:
             raise LogOffline(self._offline)
+        self._wall = now_wall
         pieces: list[Piece] = []
         end: int = self._end
         for placed in entries:
-            take = _keep if placed.base_offset is None else _stamp
+            take = keep if placed.base_offset is None else stamp
             end = take(placed, end, pieces)
         rolled = False
+        bounds = self._roll
         position = self._active.size
         buffers: list[bytes | memoryview] = []
         first = 0
         for number, (size, base, next_offset, timestamp, epoch, parts) in enumerate(pieces):
             if (
-                position + size > self._roll_bytes
-                or next_offset > self._roll_offset
-                or timestamp > self._roll_timestamp
-                or now_wall > self._roll_wall
-            ) and (position > 0 or next_offset > self._roll_offset):
+                position + size > bounds.size
+                or next_offset > bounds.next_offset
+                or timestamp > bounds.timestamp
+                or now_wall > bounds.wall
+            ) and (position > 0 or next_offset > bounds.next_offset):
                 self._write(buffers, pieces[first:number])
-                self._roll(next_offset, now_wall)
+                self._begin_next(next_offset)
+                bounds = self._roll
                 buffers, first, position, rolled = [], number, 0, True
             if epoch > self._epochs.latest:
                 self._epochs.assign(epoch, Offset(base))
@@ -299,6 +288,7 @@ class Log:
                 self._active.synced = False
                 self.flush()
                 self._sweep(NEVER)
+                self._sweep(2 * NEVER)
         finally:
             for segment in self._segments:
                 segment.close()
@@ -405,7 +395,7 @@ class Log:
         """Drop everything from ``offset`` on, and the whole batch that holds it."""
         self._check_online()
         if offset < self._bases[0]:
-            return self.truncate_fully_and_start_at(offset, self._active.created)
+            return self.truncate_fully_and_start_at(offset)
         try:
             if offset < self._end:
                 keep = self._number_of(offset) + 1
@@ -414,38 +404,40 @@ class Log:
                 place = self._active.locate(offset)
                 self._active.cut_at(place)
                 self._end = Offset(place.offset)
-                self._set_roll_bounds()
+                self._roll = roll_bounds(self.name, self._active, self._config)
             self._start = min(self._start, self._end)
             return self._after_cut(offset)
         except OSError as error:
             raise self._go_offline("truncate", self.name, error) from error
 
-    def truncate_fully_and_start_at(self, offset: Offset, now_wall: WallMillis) -> Opened:
+    def truncate_fully_and_start_at(self, offset: Offset) -> Opened:
         """Drop everything; the next offset is ``offset``."""
         self._check_online()
         try:
             self._drop_segments(0)
-            self._begin_segment(offset, now_wall)
+            self._begin_segment(offset)
             self._start = offset
             self._epochs.clear()
             return self._after_cut(offset)
         except OSError as error:
             raise self._go_offline("truncate", self.name, error) from error
 
-    def advance_start(self, offset: Offset, now_wall: WallMillis) -> Retained:
+    def advance_start(self, offset: Offset) -> None:
         """Nothing below ``offset`` is read any more; segments wholly below it go."""
         self._check_online()
         assert offset <= self._end
         self._start = max(self._start, offset)
         try:
-            return self._retire(self._number_of(self._start), now_wall, ())
+            self._retire(self._number_of(self._start))
         except OSError as error:
             raise self._go_offline("remove segments of", self.name, error) from error
 
-    def retain(self, now_wall: WallMillis, *, below: Offset) -> Retained:
+    def retain(self, now_wall: WallMillis, *, below: Offset) -> tuple[str, ...]:
         """Let go of segments by age, size and start offset, but of none that reaches past
-        ``below``, the high watermark. Also unlinks what was let go of long enough ago."""
+        ``below``, the high watermark. Returns a sentence for each. Also unlinks the files of
+        those that were let go of file.delete.delay.ms ago."""
         self._check_online()
+        self._wall = now_wall
         facts = [
             SegmentFacts(
                 segment.base_offset, self._end_of(number), segment.size, segment.age_since()
@@ -462,13 +454,13 @@ class Log:
         )
         try:
             if expired.segments == len(self._segments):
-                self._roll(self._end, now_wall)
+                self._begin_next(self._end)
             self._start = max(self._start, self._segments[expired.segments].base_offset)
-            retained = self._retire(expired.segments, now_wall, expired.reasons)
+            self._retire(expired.segments)
             self._sweep(now_wall)
-            return retained
         except OSError as error:
             raise self._go_offline("remove segments of", self.name, error) from error
+        return expired.reasons
 
     # inside
 
@@ -488,9 +480,9 @@ class Log:
             raise offline from error
         self._end = Offset(next_offset)
         if empty or active.index_is_full(self._config.segment_index_bytes):
-            self._set_roll_bounds()
+            self._roll = roll_bounds(self.name, self._active, self._config)
 
-    def _roll(self, next_offset: int, now_wall: WallMillis) -> None:
+    def _begin_next(self, next_offset: int) -> None:
         """Close the active segment and begin another at the end of the log. An empty one that
         cannot hold the next offset, relative to its base, is replaced."""
         old = self._active
@@ -502,17 +494,17 @@ class Log:
                 old.seal()
             if len(self._segments) > 1:
                 self._segments[-2].forget_recent()  # its readers have had a segment's time
-            self._begin_segment(base, now_wall)
+            self._begin_segment(base)
         except OSError as error:
             raise self._go_offline("begin a segment after", old.path + ".log", error) from error
 
-    def _begin_segment(self, base: Offset, now_wall: WallMillis) -> None:
+    def _begin_segment(self, base: Offset) -> None:
         segment = Segment(
             self._filesystem,
             self.directory,
             base,
             size=0,
-            created=now_wall,
+            created=self._wall,
             index_interval_bytes=self._config.index_interval_bytes,
         )
         segment.create()
@@ -521,22 +513,7 @@ class Log:
         self._bases.append(base)
         self._active = segment
         self._end = base
-        self._set_roll_bounds()
-
-    def _set_roll_bounds(self) -> None:
-        """What a batch must not pass to go into the active segment."""
-        active, config = self._active, self._config
-        full = active.index_is_full(config.segment_index_bytes)
-        self._roll_bytes = -1 if full else config.segment_bytes
-        self._roll_offset = active.base_offset + RELATIVE_OFFSET_MAX + 1
-        self._roll_timestamp = self._roll_wall = NEVER
-        if active.size == 0:
-            return
-        age = config.segment_ms - _jitter(self.name, active.base_offset, config)
-        if active.first_timestamp is not None and active.first_timestamp >= 0:
-            self._roll_timestamp = active.first_timestamp + age
-        else:
-            self._roll_wall = active.created + age
+        self._roll = roll_bounds(self.name, self._active, self._config)
 
     def _read_behind(
         self, offset: int, max_bytes: int, below: int, *, whole_first: bool
@@ -589,11 +566,10 @@ class Log:
             self._segments.pop().unlink()
             self._names += 1
 
-    def _retire(self, count: int, now_wall: WallMillis, reasons: tuple[str, ...]) -> Retained:
+    def _retire(self, count: int) -> None:
         """Let go of the first ``count`` segments, in their order."""
         for segment in self._segments[:count]:
-            due = now_wall + self._config.file_delete_delay_ms
-            self._doomed.extend((due, path) for path in segment.doom())
+            self._doomed_lately.extend(segment.doom())
         if count:
             del self._segments[:count]
             del self._bases[:count]
@@ -602,19 +578,22 @@ class Log:
             self._snapshots.drop_below(self._start)
         if self._epochs.truncate_start(self._start):
             self._unsaved_epochs = True
-        return Retained(self._start, tuple(f"{self.name}: {reason}" for reason in reasons))
 
     def _sweep(self, now_wall: int) -> None:
+        """Unlink what is due; what was let go of since the last sweep is due after the delay."""
         while self._doomed and self._doomed[0][0] <= now_wall:
             with contextlib.suppress(FileNotFoundError):
                 self._filesystem.unlink(self._doomed[0][1])
             self._doomed.pop(0)
+        due = now_wall + self._config.file_delete_delay_ms
+        self._doomed.extend((due, path) for path in self._doomed_lately)
+        self._doomed_lately.clear()
 
     def _after_cut(self, offset: Offset) -> Opened:
         self._generation += 1
         self._resume.clear()
         self._recovery_point = min(self._recovery_point, self._end)
-        self._epochs.truncate_end(min(offset, self._end) if offset < self._end else offset)
+        self._epochs.truncate_end(offset)
         self._write_epochs()
         self._drop_snapshots(self._end)
         if self._names_synced < self._names:
@@ -651,55 +630,3 @@ class Log:
             what = f"{verb} {path.rpartition('/')[2]}"
             self._offline = f"{self.name}: offline: could not {what}: {error.strerror or error}"
         return LogOffline(self._offline)
-
-
-Piece = tuple[int, int, int, WallMillis, LeaderEpoch, tuple[bytes | memoryview, ...]]
-"""A batch on its way to the file: size, base offset, next offset, largest timestamp, leader epoch,
-its bytes. A plain tuple, for one is made for every batch."""
-
-
-def _stamp(placed: Placed, end: int, pieces: list[Piece]) -> int:
-    """A leader's batches: each gets the next offset, and all the leader's epoch."""
-    assert placed.base_offset == end, OFFSETS_CONTIGUOUS
-    data = memoryview(placed.batches.data)
-    epoch = placed.leader_epoch
-    append_time = placed.append_time
-    at = 0
-    for header in placed.batches.headers:
-        size = header.size_bytes
-        stamp = stamp_prefix(base_offset=end, size=size, leader_epoch=epoch)
-        next_offset = end + header.last_offset_delta + 1
-        if append_time is None:
-            timestamp = header.max_timestamp
-            body = data[at + PREFIX_BYTES : at + size]
-        else:
-            timestamp = append_time
-            body = memoryview(with_append_time(data[at : at + size], append_time))[PREFIX_BYTES:]
-        pieces.append((size, end, next_offset, timestamp, epoch, (stamp, body)))
-        at += size
-        end = next_offset
-    return end
-
-
-def _keep(placed: Placed, end: int, pieces: list[Piece]) -> int:
-    """A follower's batches, as the leader wrote them; compaction there may have left gaps."""
-    data = memoryview(placed.batches.data)
-    at = 0
-    for header in placed.batches.headers:
-        base = header.base_offset
-        assert base >= end, OFFSETS_CONTIGUOUS
-        size = header.size_bytes
-        end = base + header.last_offset_delta + 1
-        body = data[at : at + size]
-        pieces.append((size, base, end, header.max_timestamp, header.leader_epoch, (body,)))
-        at += size
-    return end
-
-
-def _jitter(name: str, base_offset: int, config: LogConfig) -> int:
-    """So that segments of many partitions do not all roll at once; the same in every run."""
-    if config.segment_jitter_ms <= 0:
-        return 0
-    return zlib.crc32(f"{name}/{base_offset}".encode()) % min(
-        config.segment_jitter_ms, config.segment_ms
-    )

@@ -11,10 +11,11 @@ from collections.abc import Iterator, Sequence
 from cotidal.errors import MalformedFrame
 from cotidal.log.contract import Marker
 from cotidal.log.filesystem import FileSystem
-from cotidal.log.producer_snapshot import ProducerSnapshot, decode_snapshot, encode_snapshot
+from cotidal.log.producer_snapshot import decode_snapshot, encode_snapshot
 from cotidal.log.scan import Damage, Found
 from cotidal.log.segment import Segment
 from cotidal.messages.batch import BatchHeader
+from cotidal.messages.producers import ProducerSnapshot
 from cotidal.values import Offset
 from cotidal.wire.records import ControlType, read_control_record, read_records
 
