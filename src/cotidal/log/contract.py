@@ -69,6 +69,12 @@ class Opened(NamedTuple):
     """What was cut or made anew, a sentence each."""
 
 
+class Retained(NamedTuple):
+    start_offset: Offset
+    removed: tuple[str, ...]
+    """A sentence for each segment that went."""
+
+
 class TimedOffset(NamedTuple):
     """A record found by its time."""
 

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Sequence
 from cotidal import limits
 from cotidal.log import times
 from cotidal.log.checkpoint import LEADER_EPOCHS, encode_epochs
-from cotidal.log.contract import Appended, LogConfig, Opened, Placed, TimedOffset
+from cotidal.log.contract import Appended, LogConfig, Opened, Placed, Retained, TimedOffset
 from cotidal.log.epochs import EpochLine
 from cotidal.log.failure import LogOffline, OutOfRange
 from cotidal.log.filesystem import FileSystem
@@ -45,6 +45,7 @@ __all__ = [
     "LogConfig",
     "Opened",
     "Placed",
+    "Retained",
     "TimedOffset",
 ]
 
@@ -55,7 +56,6 @@ class Log:
         "_bases",
         "_config",
         "_doomed",
-        "_doomed_lately",
         "_end",
         "_epochs",
         "_filesystem",
@@ -128,7 +128,6 @@ class Log:
         self._snapshots = SnapshotFiles(filesystem, directory)
         self._resume: dict[int, tuple[Segment, int]] = {}
         self._doomed: list[tuple[int, str]] = []
-        self._doomed_lately: list[str] = []
         self._wall = now_wall
         self._names = 1
         self._names_synced = 0
@@ -288,7 +287,6 @@ class Log:
                 self._active.synced = False
                 self.flush()
                 self._sweep(NEVER)
-                self._sweep(2 * NEVER)
         finally:
             for segment in self._segments:
                 segment.close()
@@ -422,20 +420,21 @@ class Log:
         except OSError as error:
             raise self._go_offline("truncate", self.name, error) from error
 
-    def advance_start(self, offset: Offset) -> None:
+    def advance_start(self, offset: Offset, now_wall: WallMillis) -> Retained:
         """Nothing below ``offset`` is read any more; segments wholly below it go."""
         self._check_online()
+        self._wall = now_wall
         assert offset <= self._end
         self._start = max(self._start, offset)
         try:
-            self._retire(self._number_of(self._start))
+            return self._retire(self._number_of(self._start), ())
         except OSError as error:
             raise self._go_offline("remove segments of", self.name, error) from error
 
-    def retain(self, now_wall: WallMillis, *, below: Offset) -> tuple[str, ...]:
+    def retain(self, now_wall: WallMillis, *, below: Offset) -> Retained:
         """Let go of segments by age, size and start offset, but of none that reaches past
-        ``below``, the high watermark. Returns a sentence for each. Also unlinks the files of
-        those that were let go of file.delete.delay.ms ago."""
+        ``below``, the high watermark. Also unlinks the files of those that were let go of
+        file.delete.delay.ms ago."""
         self._check_online()
         self._wall = now_wall
         facts = [
@@ -456,11 +455,11 @@ class Log:
             if expired.segments == len(self._segments):
                 self._begin_next(self._end)
             self._start = max(self._start, self._segments[expired.segments].base_offset)
-            self._retire(expired.segments)
+            retained = self._retire(expired.segments, expired.reasons)
             self._sweep(now_wall)
         except OSError as error:
             raise self._go_offline("remove segments of", self.name, error) from error
-        return expired.reasons
+        return retained
 
     # inside
 
@@ -566,10 +565,11 @@ class Log:
             self._segments.pop().unlink()
             self._names += 1
 
-    def _retire(self, count: int) -> None:
+    def _retire(self, count: int, reasons: tuple[str, ...]) -> Retained:
         """Let go of the first ``count`` segments, in their order."""
+        due = self._wall + self._config.file_delete_delay_ms
         for segment in self._segments[:count]:
-            self._doomed_lately.extend(segment.doom())
+            self._doomed.extend((due, path) for path in segment.doom())
         if count:
             del self._segments[:count]
             del self._bases[:count]
@@ -578,16 +578,14 @@ class Log:
             self._snapshots.drop_below(self._start)
         if self._epochs.truncate_start(self._start):
             self._unsaved_epochs = True
+        return Retained(self._start, tuple(f"{self.name}: {reason}" for reason in reasons))
 
     def _sweep(self, now_wall: int) -> None:
-        """Unlink what is due; what was let go of since the last sweep is due after the delay."""
+        """Unlink the files of segments that were let go of long enough ago."""
         while self._doomed and self._doomed[0][0] <= now_wall:
             with contextlib.suppress(FileNotFoundError):
                 self._filesystem.unlink(self._doomed[0][1])
             self._doomed.pop(0)
-        due = now_wall + self._config.file_delete_delay_ms
-        self._doomed.extend((due, path) for path in self._doomed_lately)
-        self._doomed_lately.clear()
 
     def _after_cut(self, offset: Offset) -> Opened:
         self._generation += 1

@@ -16,6 +16,8 @@ from cotidal.messages.producers import ProducerEntry, ProducerSnapshot
 from cotidal.values import Offset
 from cotidal.wire.batch import crc32c
 
+__all__ = ["ProducerEntry", "ProducerSnapshot", "decode_snapshot", "encode_snapshot"]
+
 _FRONT: Final = Struct(">hI")
 _COUNT: Final = Struct(">i")
 _ENTRY: Final = Struct(">qhiqiqiq")
