@@ -34,6 +34,7 @@ NODE: Final = 2
 MEMORY: Final = 4
 BACKLOG: Final = 8
 
+PRODUCE: Final = 0
 FETCH: Final = 1
 API_VERSIONS: Final = 18
 
@@ -49,6 +50,7 @@ class Connection(asyncio.Protocol):
         "_reader",
         "_server",
         "active_at",
+        "awaiting",
         "closing",
         "held_bytes",
         "id",
@@ -68,6 +70,8 @@ class Connection(asyncio.Protocol):
         self.held_bytes = 0
         """Of a frame that has begun to arrive."""
         self.active_at = 0.0
+        self.awaiting = 0
+        """Requests that will have an answer and do not have it yet."""
         self.unsent_bytes = 0
         """At the last sweep; a change is a sign of life."""
         self.closing = False
@@ -143,6 +147,8 @@ class Connection(asyncio.Protocol):
                     )
                 requests.append(Request(key, version, correlation, client, message))
                 counts[key] = counts.get(key, 0) + 1
+                if key != PRODUCE or message.acks:
+                    self.awaiting += 1
                 if key == FETCH:
                     self._fetching = True
                     if place < len(frames):

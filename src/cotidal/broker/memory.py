@@ -8,11 +8,17 @@ all of this does nothing.
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
 import sys
 from typing import Final
 
-from cotidal.limits import MALLOC_MMAP_THRESHOLD_BYTES, MALLOC_TRIM_THRESHOLD_BYTES
+from cotidal.broker.counters import Counters
+from cotidal.limits import MALLOC_MMAP_THRESHOLD_BYTES, MALLOC_TRIM_THRESHOLD_BYTES, MIB
+
+IDLE_LOOK_S: Final = 5.0
+MUCH_BYTES: Final = 32 * MIB
+LITTLE_BYTES: Final = 1 * MIB
 
 _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
@@ -34,6 +40,28 @@ def give_back() -> bool:
     """Return free heap pages to the system; True if any were. Costs about a millisecond."""
     library = _glibc()
     return library is not None and bool(library.malloc_trim(0))
+
+
+class GiveBack:
+    """Gives memory back when a busy node has become idle: one look every few seconds."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, counters: Counters) -> None:
+        self._loop = loop
+        self._counters = counters
+        self._seen = 0
+        self._kept = 0
+        """Bytes moved since memory was last given back."""
+        loop.call_later(IDLE_LOOK_S, self._look)
+
+    def _look(self) -> None:
+        moved = self._counters.bytes_in + self._counters.bytes_out
+        just_now = moved - self._seen
+        self._seen = moved
+        self._kept += just_now
+        if self._kept > MUCH_BYTES and just_now < LITTLE_BYTES:
+            self._kept = 0
+            give_back()
+        self._loop.call_later(IDLE_LOOK_S, self._look)
 
 
 def _glibc() -> ctypes.CDLL | None:

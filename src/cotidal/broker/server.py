@@ -19,6 +19,7 @@ from typing import NamedTuple
 from cotidal.broker.connection import FETCH, MEMORY, NODE, OUTPUT, Connection
 from cotidal.broker.counters import Counters
 from cotidal.broker.journal import Journal
+from cotidal.limits import LISTEN_BACKLOG
 from cotidal.node.effects import CloseConnection, PauseReading, Respond, ResumeReading
 from cotidal.node.events import ConnectionId, ConnectionLost, ConnectionOpened, Event
 from cotidal.wire.frames import response_buffers
@@ -86,7 +87,9 @@ class Server:
     async def listen(self, sockets: tuple[socket.socket, ...], gate: Gate) -> None:
         """Accept connections on sockets that are bound already."""
         for sock in sockets:
-            server = await self.loop.create_server(lambda: self._new(gate), sock=sock)
+            server = await self.loop.create_server(
+                lambda: self._new(gate), sock=sock, backlog=LISTEN_BACKLOG
+            )
             self._servers.append(server)
 
     def stop_listening(self) -> None:
@@ -111,6 +114,11 @@ class Server:
     @property
     def connected(self) -> int:
         return len(self._connections)
+
+    @property
+    def awaiting(self) -> int:
+        """Requests without an answer, of all connections."""
+        return sum(connection.awaiting for connection in self._connections.values())
 
     # A connection's life
 
@@ -163,6 +171,7 @@ class Server:
         connection = self._connections.get(effect.connection)
         if connection is None or connection.closing:
             return  # it left while its request was parked
+        connection.awaiting -= 1
         output = connection.output
         if not output:
             self._dirty.append(connection)
@@ -231,7 +240,8 @@ class Server:
         now = self.time()
         for connection in list(self._connections.values()):
             unsent = connection.transport.get_write_buffer_size()
-            if connection.paused_for & ~OUTPUT or unsent != connection.unsent_bytes:
+            waits_for_us = connection.awaiting or connection.paused_for & ~OUTPUT
+            if waits_for_us or unsent != connection.unsent_bytes:
                 connection.active_at = now
                 connection.unsent_bytes = unsent
                 continue

@@ -20,7 +20,7 @@ from cotidal.log.checkpoint import (
     encode_meta_properties,
 )
 from cotidal.log.filesystem import FileSystem, Lock
-from cotidal.values import BrokerEpoch, NodeId, Uuid, uuid_from_text, uuid_text
+from cotidal.values import NO_BROKER_EPOCH, BrokerEpoch, NodeId, Uuid, uuid_from_text, uuid_text
 
 LOCK: Final = ".lock"
 
@@ -37,6 +37,8 @@ class Storage(NamedTuple):
     lock: Lock
     clean: bool
     """The last process that held it stopped in order: logs need no recovery."""
+    broker_epoch: BrokerEpoch
+    """Of that process, if it was clean; otherwise NO_BROKER_EPOCH."""
 
 
 def new_id() -> Uuid:
@@ -100,28 +102,30 @@ def open_storage(files: FileSystem, path: str, *, node_id: NodeId) -> Storage:
         lock = files.lock(_in(path, LOCK))
         if lock is None:
             raise StorageError(f"{path} is in use by another process; stop it first")
-        clean = _take_clean_mark(files, path)
+        mark = _take_clean_mark(files, path)
     except OSError as wrong:
         raise StorageError(f"cannot use {path}: {wrong.strerror or wrong}") from wrong
-    return Storage(path, meta, lock, clean)
+    clean = mark is not None
+    return Storage(path, meta, lock, clean, NO_BROKER_EPOCH if mark is None else mark)
 
 
 def mark_clean(files: FileSystem, path: str, broker_epoch: BrokerEpoch) -> None:
     files.write(_in(path, CLEAN_SHUTDOWN), encode_clean_shutdown(broker_epoch))
 
 
-def _take_clean_mark(files: FileSystem, path: str) -> bool:
+def _take_clean_mark(files: FileSystem, path: str) -> BrokerEpoch | None:
+    """The broker epoch of a clean stop; None if there was none."""
     mark = _in(path, CLEAN_SHUTDOWN)
     if not files.exists(mark):
-        return False
+        return None
+    epoch: BrokerEpoch | None
     try:
-        decode_clean_shutdown(files.read(mark))
-        clean = True
+        epoch = decode_clean_shutdown(files.read(mark))
     except ValueError:
-        clean = False
+        epoch = None
     files.unlink(mark)
     files.sync_directory(path)
-    return clean
+    return epoch
 
 
 def _in(path: str, name: str) -> str:

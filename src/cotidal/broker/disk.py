@@ -1,0 +1,502 @@
+"""Obeys what a node asks of its partitions' logs.
+
+  on the loop      small appends, reads: a system call into the page cache, about 10 us
+  in a worker      opening and recovery, large appends, flushes, truncation, retention, time
+                   look-ups, checkpoints, removal
+
+A disk that fails takes that one log offline (LogFailed) and nothing else. See lane.py for the order
+of what is done to a log, metadata_log.py for the log that must never fail.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, TypeVar
+
+from cotidal.broker.checkpoints import Checkpoints
+from cotidal.broker.counters import Counters
+from cotidal.broker.driver import wall_millis
+from cotidal.broker.flushing import Flushing
+from cotidal.broker.journal import Journal
+from cotidal.broker.lane import Lane, log_config
+from cotidal.broker.removal import Removal
+from cotidal.broker.worker import Done, Failed, Outcome, Worker
+from cotidal.limits import LARGE_APPEND_BYTES
+from cotidal.log.contract import Appended as Written
+from cotidal.log.contract import Opened, Placed, Retained
+from cotidal.log.failure import LogError
+from cotidal.log.filesystem import FileSystem
+from cotidal.log.log import Log
+from cotidal.log.producer_snapshot import ProducerEntry as StoredEntry
+from cotidal.log.producer_snapshot import ProducerSnapshot as StoredSnapshot
+from cotidal.messages.producers import ProducerEntry, ProducerSnapshot
+from cotidal.node.effects import (
+    AdvanceStart,
+    Append,
+    ConfigureLog,
+    DeleteLog,
+    FindTime,
+    Found,
+    MeasureLogs,
+    OpenLog,
+    Read,
+    Retain,
+    SaveEpochs,
+    SaveHighWatermarks,
+    SaveProducers,
+    TruncateTo,
+)
+from cotidal.node.events import (
+    Appended,
+    Event,
+    LogFailed,
+    LogOpened,
+    LogsMeasured,
+    ReadDone,
+    StartMoved,
+    TimeFound,
+)
+from cotidal.values import NO_TIMESTAMP, Offset, TopicPartition, WallMillis
+
+T = TypeVar("T")
+
+
+class Disk:
+    """All partition logs in one directory."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        files: FileSystem,
+        path: str,
+        *,
+        clean: bool,
+        checkpoint_ms: int,
+        post: Callable[[Event], None],
+        hold: Callable[[int], None],
+        journal: Journal,
+        counters: Counters,
+    ) -> None:
+        """``hold(n)``: so many bytes more (or fewer) of requests wait for this disk."""
+        self._loop = loop
+        self._files = files
+        self._path = path
+        self._clean = clean
+        self._checkpoint_s = checkpoint_ms / 1000
+        self._post = post
+        self._hold = hold
+        self._journal = journal
+        self._counters = counters
+        self._lanes: dict[TopicPartition, Lane] = {}
+        self._writer = Worker(loop, "cotidal-writer")
+        """Large appends and flushes: what a client may be waiting for."""
+        self._keeper = Worker(loop, "cotidal-keeper")
+        """Everything that may take its time."""
+        self._checkpoints = Checkpoints(files, path, self._keeper, journal)
+        self._flushing = Flushing(loop, self._keeper, self._lanes, self._fail)
+        self._removal = Removal(loop, files, path, self._keeper, journal)
+        self._removal.remove_leftovers()
+        self._timer = loop.call_later(self._checkpoint_s, self._on_checkpoint_due)
+
+    def obeys(self) -> dict[type, Callable[[Any], None]]:
+        return {
+            OpenLog: self.open_log,
+            ConfigureLog: self.configure_log,
+            DeleteLog: self.delete_log,
+            Append: self.append,
+            Read: self.read,
+            FindTime: self.find_time,
+            TruncateTo: self.truncate_to,
+            AdvanceStart: self.advance_start,
+            Retain: self.retain,
+            SaveEpochs: self.save_epochs,
+            SaveProducers: self.save_producers,
+            SaveHighWatermarks: self.save_high_watermarks,
+            MeasureLogs: self.measure_logs,
+        }
+
+    @property
+    def partitions(self) -> int:
+        return len(self._lanes)
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(log.size_bytes for _, log in self._logs())
+
+    @property
+    def jobs(self) -> int:
+        return self._writer.waiting + self._keeper.waiting
+
+    # Appending
+
+    def append(self, effect: Append) -> None:
+        lane = self._lanes[effect.partition]
+        if lane.busy:
+            size = _size(effect)
+            self._hold(size)
+            lane.wait(partial(self._append_held, lane, effect, size))
+        else:
+            self._append(lane, effect)
+
+    def _append_held(self, lane: Lane, effect: Append, size: int) -> None:
+        self._hold(-size)
+        self._append(lane, effect)
+
+    def _append(self, lane: Lane, effect: Append) -> None:
+        log = lane.log
+        if log is None:
+            self._fail(lane, "its log is not open")
+            return
+        now = wall_millis()
+        stamp = now if effect.stamp_time else None
+        entries = [Placed(base, epoch, batches, stamp) for batches, base, epoch in effect.entries]
+        must_flush = self._flushing.is_due(lane, effect)
+        size = _size(effect)
+        if size < LARGE_APPEND_BYTES and not must_flush:
+            try:
+                written = log.append(entries, now)
+            except LogError as error:
+                self._fail(lane, str(error))
+            else:
+                self._told(lane, written, stamp)
+            return
+
+        def write() -> Written:
+            written = log.append(entries, now)
+            if must_flush:
+                log.flush()
+            return written
+
+        self._hold(size)
+        lane.run_in(self._writer, write, partial(self._on_written, lane, size, stamp))
+
+    def _on_written(
+        self, lane: Lane, size: int, stamp: WallMillis | None, outcome: Outcome[Written]
+    ) -> None:
+        self._hold(-size)
+        match outcome:
+            case Done(written):
+                self._told(lane, written, stamp)
+            case Failed(error):
+                self._failed(lane, error)
+
+    def _told(self, lane: Lane, written: Written, stamp: WallMillis | None) -> None:
+        end_offset, rolled = written
+        self._flushing.on_appended(lane, rolled)
+        time = NO_TIMESTAMP if stamp is None else stamp
+        self._post(Appended(lane.partition, end_offset, time, rolled))
+
+    # Reading
+
+    def read(self, effect: Read) -> None:
+        self._read_on(effect, [], effect.max_bytes)
+
+    def _read_on(self, effect: Read, results: list[bytes | memoryview | str], left: int) -> None:
+        """Read the wants that have no result yet; waits at a log that is busy, then goes on."""
+        found = left < effect.max_bytes
+        for want in effect.wants[len(results) :]:
+            lane = self._lanes.get(want.partition)
+            if lane is None or (lane.log is None and not lane.busy):
+                results.append(f"{want.partition} has no open log on this node")
+            elif lane.busy:
+                lane.wait(partial(self._read_on, effect, results, left))
+                return
+            elif left <= 0 and found:
+                results.append(b"")
+            else:
+                assert lane.log is not None
+                try:
+                    data: bytes | memoryview | str = lane.log.read(
+                        want.offset,
+                        max_bytes=min(want.max_bytes, left),
+                        below=want.below,
+                        whole_first=not found,
+                    )
+                except LogError as error:
+                    data = str(error)
+                except OSError as error:
+                    data = f"{want.partition} could not be read: {error.strerror or error}"
+                    self._fail(lane, data)
+                else:
+                    if data:
+                        found = True
+                        left -= len(data)
+                results.append(data)
+        self._post(ReadDone(effect.token, tuple(results)))
+
+    def find_time(self, effect: FindTime) -> None:
+        lane = self._lanes[effect.partition]
+
+        def find() -> Found | None:
+            if lane.log is None:
+                return None
+            if effect.timestamp is None:
+                found = lane.log.max_timestamp(effect.below)
+            else:
+                found = lane.log.offset_for_time(effect.timestamp, below=effect.below)
+            return None if found is None else Found(*found)
+
+        def told(outcome: Outcome[Found | None]) -> None:
+            match outcome:
+                case Done(found):
+                    self._post(TimeFound(effect.token, found))
+                case Failed(error):
+                    self._post(TimeFound(effect.token, None))
+                    self._failed(lane, error)
+
+        self._in_order(lane, lambda: lane.run_in(self._keeper, find, told))
+
+    # A log's life
+
+    def open_log(self, effect: OpenLog) -> None:
+        partition = effect.partition
+        before = self._lanes.get(partition)
+        if before is not None and before.busy:  # a log of that name is still being put away
+            before.wait(partial(self.open_log, effect))
+            return
+        lane = self._lanes[partition] = Lane(partition, effect.topic_id)
+        lane.configure(effect.settings)
+        point = self._checkpoints.recovery_points.get(partition, Offset(0))
+        start = self._checkpoints.log_starts.get(partition, Offset(0))
+
+        def opening() -> Log:
+            return Log.open(
+                self._files,
+                f"{self._path}/{partition}",
+                log_config(effect.settings),
+                topic_id=effect.topic_id,
+                clean=self._clean,
+                recovery_point=point,
+                log_start=start,
+                now_wall=wall_millis(),
+            )
+
+        def opened(outcome: Outcome[Log]) -> None:
+            match outcome:
+                case Done(log):
+                    lane.log = log
+                    self._tell_opened(lane, log.opened)
+                    log.forget_headers()
+                case Failed(error):
+                    self._failed(lane, error)
+
+        lane.run_in(self._keeper, opening, opened)
+
+    def _tell_opened(self, lane: Lane, opened: Opened) -> None:
+        for sentence in opened.repaired:
+            self._journal.warning(sentence)
+        self._post(
+            LogOpened(
+                lane.partition,
+                opened.start_offset,
+                opened.end_offset,
+                self._checkpoints.high_watermarks.get(lane.partition, Offset(0)),
+                opened.epochs,
+                _snapshot(opened.producer_snapshot),
+                opened.headers_after,
+            )
+        )
+
+    def configure_log(self, effect: ConfigureLog) -> None:
+        lane = self._lanes[effect.partition]
+
+        def configure() -> None:
+            lane.configure(effect.settings)
+            if lane.log is not None:
+                lane.log.configure(log_config(effect.settings))
+
+        self._in_order(lane, configure)
+
+    def truncate_to(self, effect: TruncateTo) -> None:
+        lane = self._lanes[effect.partition]
+        self._slow(
+            lane,
+            self._writer,
+            lambda log: log.truncate_to(effect.offset),
+            partial(self._tell_opened, lane),
+        )
+
+    def advance_start(self, effect: AdvanceStart) -> None:
+        lane = self._lanes[effect.partition]
+
+        def moved(retained: Retained) -> None:
+            self._post(StartMoved(lane.partition, retained.start_offset))
+            self._checkpoints.save_offsets(self._logs())
+
+        self._slow(
+            lane, self._keeper, lambda log: log.advance_start(effect.offset, wall_millis()), moved
+        )
+
+    def retain(self, effect: Retain) -> None:
+        lane = self._lanes[effect.partition]
+        if lane.busy or lane.log is None:
+            return  # there is another look at it in a while
+        before = lane.log.start_offset
+
+        def retained(done: Retained) -> None:
+            for sentence in done.removed:
+                self._journal.info(sentence)
+            if done.start_offset != before:
+                self._post(StartMoved(lane.partition, done.start_offset))
+
+        self._slow(
+            lane, self._keeper, lambda log: log.retain(wall_millis(), below=effect.below), retained
+        )
+
+    def delete_log(self, effect: DeleteLog) -> None:
+        lane = self._lanes.get(effect.partition)
+        if lane is not None:
+            self._in_order(lane, partial(self._delete, lane))
+
+    def _delete(self, lane: Lane) -> None:
+        delay_ms = lane.log.config.file_delete_delay_ms if lane.log is not None else 0
+
+        def put_away(outcome: Outcome[str]) -> None:
+            lane.log = None
+            del self._lanes[lane.partition]
+            self._checkpoints.forget(lane.partition)
+            match outcome:
+                case Done(directory):
+                    self._removal.remove_later(directory, delay_ms / 1000)
+                case Failed(error):
+                    self._journal.error(f"{lane.partition} could not be removed: {error}")
+
+        lane.run_in(self._keeper, partial(self._removal.put_away, lane), put_away)
+
+    # What the core wants remembered
+
+    def save_epochs(self, effect: SaveEpochs) -> None:
+        lane = self._lanes[effect.partition]
+        self._slow(lane, self._writer, lambda log: log.save_epochs(effect.epochs), _ignore)
+
+    def save_producers(self, effect: SaveProducers) -> None:
+        assert isinstance(effect.snapshot, ProducerSnapshot)
+        entries = tuple(StoredEntry(*entry) for entry in effect.snapshot.entries)
+        snapshot = StoredSnapshot(effect.snapshot.offset, entries)
+        lane = self._lanes[effect.partition]
+        self._slow(lane, self._keeper, lambda log: log.save_producers(snapshot), _ignore)
+
+    def save_high_watermarks(self, effect: SaveHighWatermarks) -> None:
+        self._checkpoints.save_high_watermarks(effect.watermarks)
+
+    def measure_logs(self, effect: MeasureLogs) -> None:
+        sizes = tuple((partition, log.size_bytes) for partition, log in self._logs())
+        try:
+            room = os.statvfs(self._path)
+            total, usable = room.f_frsize * room.f_blocks, room.f_frsize * room.f_bavail
+        except OSError:
+            total = usable = -1
+        self._post(LogsMeasured(effect.token, sizes, total, usable))
+
+    # Order and failure
+
+    def _in_order(self, lane: Lane, work: Callable[[], None]) -> None:
+        if lane.busy:
+            lane.wait(work)
+        else:
+            work()
+
+    def _slow(
+        self, lane: Lane, worker: Worker, work: Callable[[Log], T], then: Callable[[T], None]
+    ) -> None:
+        """Run it in a worker when the log is free; what it raises fails the log."""
+
+        def told(outcome: Outcome[T]) -> None:
+            match outcome:
+                case Done(value):
+                    then(value)
+                case Failed(error):
+                    self._failed(lane, error)
+
+        def begin() -> None:
+            if lane.log is None:
+                self._fail(lane, "its log is not open")
+            else:
+                lane.run_in(worker, partial(work, lane.log), told)
+
+        self._in_order(lane, begin)
+
+    def _failed(self, lane: Lane, error: Exception) -> None:
+        match error:
+            case LogError():
+                self._fail(lane, str(error))
+            case OSError():
+                self._fail(lane, f"{lane.partition}: {error.strerror or error}")
+            case _:
+                raise error  # a fault of ours
+
+    def _fail(self, lane: Lane, reason: str) -> None:
+        self._counters.log_failures += 1
+        self._post(LogFailed(lane.partition, reason))
+
+    def _logs(self) -> Iterator[tuple[TopicPartition, Log]]:
+        for partition, lane in self._lanes.items():
+            if lane.log is not None:
+                yield partition, lane.log
+
+    def _on_checkpoint_due(self) -> None:
+        self._checkpoints.save_offsets(self._logs())
+        self._timer = self._loop.call_later(self._checkpoint_s, self._on_checkpoint_due)
+
+    # The end
+
+    async def close(self) -> bool:
+        """Everything to the disk. False if some log could not be: then nothing was clean."""
+        self._stop_timers()
+        closed: list[asyncio.Future[bool]] = []
+        for lane in list(self._lanes.values()):
+            closed.append(self._loop.create_future())
+            self._in_order(lane, partial(self._close_log, lane, closed[-1]))
+        clean = all([await each for each in closed])
+        self._checkpoints.save_offsets(self._logs())
+        last: asyncio.Future[None] = self._loop.create_future()
+        self._keeper.submit(_nothing, lambda _: last.set_result(None))
+        await last
+        self._writer.stop()
+        self._keeper.stop()
+        return clean
+
+    def abandon(self) -> None:
+        """As if the process had been killed: nothing is flushed or written down."""
+        self._stop_timers()
+        self._writer.stop()
+        self._keeper.stop()
+
+    def _stop_timers(self) -> None:
+        self._timer.cancel()
+        self._flushing.stop()
+        self._removal.stop()
+
+    def _close_log(self, lane: Lane, closed: asyncio.Future[bool]) -> None:
+        log = lane.log
+        if log is None:
+            closed.set_result(True)
+            return
+
+        def told(outcome: Outcome[Offset]) -> None:
+            if isinstance(outcome, Failed):
+                self._journal.error(f"{lane.partition} could not be closed: {outcome.error}")
+            closed.set_result(isinstance(outcome, Done))
+
+        lane.run_in(self._writer, log.close, told)
+
+
+def _snapshot(stored: StoredSnapshot | None) -> ProducerSnapshot | None:
+    if stored is None:
+        return None
+    return ProducerSnapshot(stored.offset, tuple(ProducerEntry(*entry) for entry in stored.entries))
+
+
+def _size(effect: Append) -> int:
+    return sum(len(entry.batches.data) for entry in effect.entries)
+
+
+def _ignore(_: object) -> None:
+    return None
+
+
+def _nothing() -> None:
+    return None

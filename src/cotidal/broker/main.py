@@ -1,0 +1,401 @@
+"""The composition root: a node, its sockets, its disk, its clock, put together and taken apart.
+
+``serve`` starts a node on the running loop and does nothing process-wide, so that a test can run a
+whole cluster inside itself. ``run_broker`` is the process: allocator, file descriptors, signals.
+
+Exit codes: 0 stopped in order; 1 could not start or go on (one sentence says why); 2 a mistake in
+the configuration; 70 a fault of ours, told with what led to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from cotidal.api.registry import APIS
+from cotidal.broker import memory
+from cotidal.broker.config import BrokerConfig, bound_addresses
+from cotidal.broker.counters import Counters
+from cotidal.broker.disk import Disk
+from cotidal.broker.driver import Driver, wall_millis
+from cotidal.broker.journal import Journal, LibrarySink, stream_sink
+from cotidal.broker.listeners import Listener, ListenerError, bind, bracketed
+from cotidal.broker.metadata_log import MetadataError, MetadataLog
+from cotidal.broker.metrics import Exposition, Gauges, MetricsEndpoint, NodeCollector
+from cotidal.broker.server import Bounds, Gate, Server
+from cotidal.broker.storage import Storage, StorageError, mark_clean, new_id, open_storage
+from cotidal.core.machine import Entropy
+from cotidal.limits import HELD_BYTES_MAX, PARTIAL_FRAME_STALL_MS
+from cotidal.log.files import OsFiles
+from cotidal.node.effects import (
+    CloseConnection,
+    Note,
+    PauseReading,
+    Persist,
+    Respond,
+    ResumeReading,
+    Serve,
+    Stop,
+)
+from cotidal.node.events import ShutdownRequested, Started
+from cotidal.node.node import Node
+from cotidal.node.state import Endpoint, NodeConfig
+from cotidal.values import BrokerEpoch
+
+EXIT_STOPPED: Final = 0
+EXIT_FAILED: Final = 1
+EXIT_FAULT: Final = 70
+
+StartError = (StorageError, ListenerError, MetadataError)
+"""What keeps a node from starting; each is one sentence."""
+
+
+class Running:
+    """A node of this process, from its start to its end."""
+
+    def __init__(self, config: BrokerConfig, journal: Journal) -> None:
+        """Takes the directory, binds the ports and reads the metadata log; StartError if not."""
+        loop = asyncio.get_running_loop()
+        self.config = config
+        self.journal = journal
+        self.counters = Counters()
+        self._loop = loop
+        self._ended: asyncio.Future[int] = loop.create_future()
+        self._serving: asyncio.Future[None] = loop.create_future()
+        self._task: asyncio.Task[None] | None = None
+        self._sockets: list[tuple[Listener, tuple[socket.socket, ...]]] = []
+        self._files = OsFiles()
+        self._storage: Storage | None = None
+        try:
+            self._storage = open_storage(self._files, config.log_dirs[0], node_id=config.node_id)
+            for listener in config.listeners:
+                self._sockets.append(bind(listener))
+            self._compose(self._storage)
+        except BaseException:
+            self._let_go()
+            raise
+
+    def _compose(self, storage: Storage) -> None:
+        config, loop, journal, counters = self.config, self._loop, self.journal, self.counters
+        bound = tuple(listener for listener, _ in self._sockets)
+        self.addresses = bound_addresses(config.advertised, bound)
+        """Where clients find this node."""
+        self.metrics_address: Listener | None = None
+        self._metadata = MetadataLog(
+            loop,
+            self._files,
+            config.metadata_dir,
+            clean=storage.clean,
+            settings={name: config.number(name) for name in _METADATA_SETTINGS},
+            post=self._post,
+            on_broken=self._on_broken,
+        )
+        stored = self._metadata.load()
+        for sentence in stored.repaired:
+            journal.warning(sentence)
+        self._node = Node(
+            node_config(config, storage, self.addresses, bound),
+            Entropy(int.from_bytes(os.urandom(8), "big")),
+        )
+        self._driver = Driver(
+            self._node, loop, journal=journal, counters=counters, on_fault=self._on_fault
+        )
+        self._server = Server(
+            loop, bounds=server_bounds(config), post=self._post, journal=journal, counters=counters
+        )
+        self._disk = Disk(
+            loop,
+            self._files,
+            config.log_dirs[0],
+            clean=storage.clean,
+            checkpoint_ms=config.number("log.flush.offset.checkpoint.interval.ms"),
+            post=self._post,
+            hold=self._server.on_held,
+            journal=journal,
+            counters=counters,
+        )
+        self._driver.obey_with(self._obeys(), self._server.flush)
+        self._metrics = MetricsEndpoint(
+            loop,
+            Exposition(
+                NodeCollector(counters, self._gauges, lambda key: APIS[key].name),
+                self._is_serving,
+            ),
+        )
+        self._driver.post(
+            Started(
+                stored.quorum_state,
+                stored.batches,
+                new_id(),
+                wall_millis(),
+                storage.broker_epoch,
+            )
+        )
+
+    def _obeys(self) -> dict[type, Callable[[Any], None]]:
+        server = self._server
+        return {
+            Respond: server.respond,
+            CloseConnection: server.close_connection,
+            PauseReading: server.pause_reading,
+            ResumeReading: server.resume_reading,
+            Persist: self._metadata.persist,
+            **self._disk.obeys(),
+            Note: self._on_note,
+            Serve: self._on_serve,
+            Stop: self._on_stop,
+        }
+
+    # Life
+
+    async def start(self) -> None:
+        """Until clients are served; or until the node ends, whatever ends it."""
+        if self.config.metrics is not None:
+            listener, sockets = bind(self.config.metrics)
+            self.metrics_address = listener
+            await self._metrics.listen(sockets)
+        await self._listen(controllers=True)
+        await asyncio.wait((self._serving, self._ended), return_when=asyncio.FIRST_COMPLETED)
+        if not self._ended.done():
+            await self._listen(controllers=False)
+
+    async def _listen(self, *, controllers: bool) -> None:
+        for listener, sockets in self._sockets:
+            is_controller = listener.name in self.config.controller_listeners
+            if is_controller is controllers:
+                await self._server.listen(sockets, gate(listener.name, is_controller))
+
+    def request_stop(self) -> None:
+        self._post(ShutdownRequested())
+
+    async def stop(self) -> int:
+        """In order: what is acknowledged is flushed, the directory is marked clean."""
+        if not self._ended.done():
+            self.request_stop()
+        return await self.wait()
+
+    def kill(self) -> None:
+        """As kill -9 would: nothing is flushed, nothing more is sent."""
+        self._abandon(-signal.SIGKILL)
+
+    async def wait(self) -> int:
+        """The exit code, once the node has ended."""
+        code = await asyncio.shield(self._ended)
+        if self._task is not None:
+            await self._task
+        return code
+
+    # What the node says about itself
+
+    def _post(self, event: Any) -> None:
+        self._driver.post(event)
+
+    def _on_note(self, effect: Note) -> None:
+        self.journal.say(effect.level, effect.text)
+
+    def _on_serve(self, effect: Serve) -> None:
+        if not self._serving.done():
+            self._serving.set_result(None)
+
+    def _on_stop(self, effect: Stop) -> None:
+        if self._task is None:
+            self._task = self._loop.create_task(self._stop(BrokerEpoch(effect.broker_epoch)))
+
+    def _is_serving(self) -> bool:
+        return self._serving.done() and self._task is None and not self._ended.done()
+
+    def _gauges(self) -> Gauges:
+        return Gauges(
+            partitions=self._disk.partitions,
+            log_bytes=self._disk.size_bytes,
+            parked_requests=self._server.awaiting,
+            disk_jobs=self._disk.jobs,
+        )
+
+    # The end
+
+    async def _stop(self, broker_epoch: BrokerEpoch) -> None:
+        code = EXIT_STOPPED
+        try:
+            self._server.close_all()
+            clean = await self._disk.close()
+            self._driver.stop()
+            await self._loop.run_in_executor(None, self._metadata.close)
+            if clean:
+                mark_clean(self._files, self.config.log_dirs[0], broker_epoch)
+            else:
+                self.journal.warning("not all logs could be closed: they are checked at next start")
+        except Exception as error:
+            self.journal.error(f"could not stop in order: {error!r}")
+            code = EXIT_FAILED
+        self._let_go()
+        self._end(code)
+
+    def _on_broken(self, sentence: str) -> None:
+        self.journal.error(f"{sentence}; this node stops")
+        self._abandon(EXIT_FAILED)
+
+    def _on_fault(self) -> None:
+        self._abandon(EXIT_FAULT)
+
+    def _abandon(self, code: int) -> None:
+        if self._ended.done():
+            return
+        self._driver.stop()
+        self._server.abort_all()
+        self._disk.abandon()
+        self._metadata.abandon()
+        self._let_go()
+        self._end(code)
+
+    def _let_go(self) -> None:
+        for _, sockets in self._sockets:
+            for sock in sockets:
+                sock.close()
+        if self._storage is not None:
+            self._storage.lock.release()
+
+    def _end(self, code: int) -> None:
+        self._metrics.close()
+        if not self._ended.done():
+            self._ended.set_result(code)
+
+
+_METADATA_SETTINGS = ("metadata.log.segment.bytes", "metadata.log.segment.ms")
+
+
+def gate(name: str, is_controller: bool) -> Gate:
+    """What may be asked at a listener."""
+    return Gate(
+        name,
+        {
+            key: (api.oldest, api.newest)
+            for key, api in APIS.items()
+            if api.controller_listener or not is_controller
+        },
+    )
+
+
+def node_config(
+    config: BrokerConfig,
+    storage: Storage,
+    addresses: tuple[Listener, ...],
+    bound: tuple[Listener, ...],
+) -> NodeConfig:
+    return NodeConfig(
+        node_id=config.node_id,
+        cluster_id=storage.meta.cluster_id,
+        directory_id=storage.meta.directory_id,
+        endpoints=tuple(Endpoint(*address) for address in addresses),
+        controller_endpoints=tuple(
+            Endpoint(each.name, each.host or "localhost", each.port)
+            for each in bound
+            if each.name in config.controller_listeners
+        ),
+        rack=config.rack,
+        settings=config.settings,
+        log_directory=config.log_dirs[0],
+    )
+
+
+def server_bounds(config: BrokerConfig) -> Bounds:
+    held = config.number("queued.max.request.bytes")
+    return Bounds(
+        connections_max=config.number("max.connections"),
+        connections_per_address_max=config.number("max.connections.per.ip"),
+        idle_ms=config.number("connections.max.idle.ms"),
+        stall_ms=PARTIAL_FRAME_STALL_MS,
+        frame_bytes_max=config.number("socket.request.max.bytes"),
+        held_bytes_max=held if held > 0 else HELD_BYTES_MAX,
+    )
+
+
+async def serve(config: BrokerConfig, journal: Journal | None = None) -> Running:
+    """Start a node on this loop; it serves when this returns. StartError if it cannot be.
+
+    Nothing process-wide happens: no signal handler, no allocator setting, no logging set up.
+    """
+    running = Running(config, journal or Journal(LibrarySink(f"node {config.node_id}")))
+    await running.start()
+    return running
+
+
+# The process ----------------------------------------------------------------------------------
+
+
+def run_broker(config: BrokerConfig, *, on_serving: Callable[[Running], None] | None = None) -> int:
+    """Run one node in the foreground until it is told to stop; the exit code."""
+    journal = Journal(stream_sink(f"node {config.node_id}"))
+    for warning in config.warnings:
+        journal.warning(warning)
+    memory.tune_allocator()
+    _raise_descriptor_limit(journal)
+    loop = _new_loop()
+    try:
+        return loop.run_until_complete(_run(config, journal, on_serving))
+    except StartError as error:
+        journal.error(str(error))
+        return EXIT_FAILED
+    finally:
+        loop.close()
+
+
+async def _run(
+    config: BrokerConfig, journal: Journal, on_serving: Callable[[Running], None] | None
+) -> int:
+    running = Running(config, journal)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, _on_signal, running)
+    await running.start()
+    if running._is_serving():
+        where = ", ".join(f"{bracketed(each.host)}:{each.port}" for each in running.addresses)
+        journal.info(
+            f"node {config.node_id} serving on {where}"
+            f" (data in {config.log_dirs[0]}, {_seconds_since_start():.2f} s)"
+        )
+        if on_serving is not None:
+            on_serving(running)
+        memory.GiveBack(loop, running.counters)
+    return await running.wait()
+
+
+def _on_signal(running: Running) -> None:
+    running.request_stop()
+
+
+def _new_loop() -> asyncio.AbstractEventLoop:
+    try:
+        import uvloop
+    except ImportError:  # not made for this platform
+        return asyncio.new_event_loop()
+    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+    return loop
+
+
+def _raise_descriptor_limit(journal: Journal) -> None:
+    """As many files and connections as this user may have."""
+    try:
+        import resource
+    except ImportError:
+        return
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    except (ValueError, OSError):
+        journal.debug("the limit of open files could not be raised")
+
+
+def _seconds_since_start() -> float:
+    """Of this process, Python's own start included where the system tells."""
+    try:
+        with open("/proc/self/stat", encoding="ascii") as stat:
+            ticks = int(stat.read().rpartition(")")[2].split()[19])
+        return time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, AttributeError):
+        return time.process_time()

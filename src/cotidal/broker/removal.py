@@ -1,0 +1,83 @@
+"""Logs of deleted topics: out of the way at once, off the disk after file.delete.delay.ms.
+
+A log's directory is renamed to `<topic>-<n>.<topic id>-delete`, a name that no partition can have,
+so that a topic of the same name can be created at once. What a crash leaves of such directories is
+removed at the next start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+
+from cotidal.broker.journal import Journal
+from cotidal.broker.lane import Lane
+from cotidal.broker.worker import Failed, Outcome, Worker
+from cotidal.log.filesystem import FileSystem
+from cotidal.values import TopicPartition, Uuid
+
+SUFFIX = "-delete"
+NAME_BYTES_MAX = 255
+
+
+class Removal:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        files: FileSystem,
+        path: str,
+        worker: Worker,
+        journal: Journal,
+    ) -> None:
+        self._loop = loop
+        self._files = files
+        self._path = path
+        self._worker = worker
+        self._journal = journal
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+
+    def put_away(self, lane: Lane) -> str:
+        """In a worker: close the log and rename its directory; the new name."""
+        doomed = f"{self._path}/{doomed_name(lane.partition, lane.topic_id)}"
+        directory = f"{self._path}/{lane.partition}"
+        if lane.log is not None:
+            lane.log.close()
+        if self._files.exists(directory):
+            self._files.rename(directory, doomed)
+            self._files.sync_directory(self._path)
+        return doomed
+
+    def remove_later(self, directory: str, delay_s: float) -> None:
+        remove = partial(self._remove, directory)
+        self._timers[directory] = self._loop.call_later(delay_s, remove)
+
+    def remove_leftovers(self) -> None:
+        """Directories that an earlier process meant to remove."""
+        for name in self._files.listdir(self._path):
+            if name.endswith(SUFFIX):
+                self._remove(f"{self._path}/{name}")
+
+    def stop(self) -> None:
+        for timer in self._timers.values():
+            timer.cancel()
+
+    def _remove(self, directory: str) -> None:
+        self._timers.pop(directory, None)
+        remove = partial(_remove_directory, self._files, directory)
+        self._worker.submit(remove, partial(self._told, directory))
+
+    def _told(self, directory: str, outcome: Outcome[None]) -> None:
+        if isinstance(outcome, Failed):
+            self._journal.error(f"{directory} could not be removed: {outcome.error}")
+
+
+def doomed_name(partition: TopicPartition, topic_id: Uuid) -> str:
+    suffix = f"-{partition.partition}.{topic_id.hex()}{SUFFIX}"
+    return partition.topic[: NAME_BYTES_MAX - len(suffix)] + suffix
+
+
+def _remove_directory(files: FileSystem, directory: str) -> None:
+    if files.exists(directory):
+        for name in files.listdir(directory):
+            files.unlink(f"{directory}/{name}")
+        files.rmdir(directory)
