@@ -55,7 +55,7 @@ class Voter:
         self.epoch = LeaderEpoch(max(known, last_epoch, 0) + 1)
         self.is_leader = True
         self.end_offset = end_offset
-        me = LeaderChangeMessageVoter(self.node_id, self.directory_id)
+        me = LeaderChangeMessageVoter(self.node_id)  # Kafka reads version 0: no directory id
         return Elected(
             QuorumStateData(
                 leader_id=self.node_id,
@@ -64,7 +64,7 @@ class Voter:
                 voted_directory_id=self.directory_id,
             ),
             LeaderChangeMessage(
-                version=1, leader_id=self.node_id, voters=(me,), granting_voters=(me,)
+                version=0, leader_id=self.node_id, voters=(me,), granting_voters=(me,)
             ),
         )
 
