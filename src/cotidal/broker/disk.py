@@ -76,6 +76,7 @@ class Disk:
         clean: bool,
         checkpoint_ms: int,
         post: Callable[[Event], None],
+        on_fault: Callable[[Exception], None],
         hold: Callable[[int], None],
         journal: Journal,
         counters: Counters,
@@ -91,9 +92,9 @@ class Disk:
         self._journal = journal
         self._counters = counters
         self._lanes: dict[TopicPartition, Lane] = {}
-        self._writer = Worker(loop, "cotidal-writer")
+        self._writer = Worker(loop, "cotidal-writer", on_fault)
         """Large appends and flushes: what a client may be waiting for."""
-        self._keeper = Worker(loop, "cotidal-keeper")
+        self._keeper = Worker(loop, "cotidal-keeper", on_fault)
         """Everything that may take its time."""
         self._checkpoints = Checkpoints(files, path, self._keeper, journal)
         self._flushing = Flushing(loop, self._keeper, self._lanes, self._fail)

@@ -137,7 +137,7 @@ class Driver:
             self._scheduled = False
             self._arm(now)
         except Exception as error:
-            self._fault(error, event, effect)
+            self.fault(error, event, effect)
             return
         counters = self._counters
         counters.turns += 1
@@ -173,13 +173,17 @@ class Driver:
         else:
             self._arm(now)
 
-    def _fault(self, error: Exception, event: Event | None, effect: Effect | None) -> None:
+    def fault(
+        self, error: Exception, event: Event | None = None, effect: Effect | None = None
+    ) -> None:
         """Our own broken promise. Say all that helps to understand it, then stop."""
+        if self._stopped:
+            return
         self.stop()
         trail = ", ".join(f"{name}{about!r}" for name, about in self._recent)
         self._journal.error(
             "".join(traceback.format_exception(error)).rstrip()
-            + f"\nwhile handling {_short(event)}"
+            + (f"\nwhile handling {_short(event)}" if event is not None else "")
             + (f"\nwhile obeying {_short(effect)}" if effect is not None else "")
             + f"\nafter {trail}"
         )

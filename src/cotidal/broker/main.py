@@ -94,6 +94,7 @@ class Running:
             settings={name: config.number(name) for name in _METADATA_SETTINGS},
             post=self._post,
             on_broken=self._on_broken,
+            on_fault=self._on_worker_fault,
         )
         stored = self._metadata.load()
         for sentence in stored.repaired:
@@ -115,6 +116,7 @@ class Running:
             clean=storage.clean,
             checkpoint_ms=config.number("log.flush.offset.checkpoint.interval.ms"),
             post=self._post,
+            on_fault=self._on_worker_fault,
             hold=self._server.on_held,
             journal=journal,
             counters=counters,
@@ -239,6 +241,9 @@ class Running:
     def _on_broken(self, sentence: str) -> None:
         self.journal.error(f"{sentence}; this node stops")
         self._abandon(EXIT_FAILED)
+
+    def _on_worker_fault(self, error: Exception) -> None:
+        self._driver.fault(error)
 
     def _on_fault(self) -> None:
         self._abandon(EXIT_FAULT)

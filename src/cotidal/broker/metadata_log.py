@@ -80,13 +80,14 @@ class MetadataLog:
         settings: Mapping[str, int],
         post: Callable[[Event], None],
         on_broken: Callable[[str], None],
+        on_fault: Callable[[Exception], None],
     ) -> None:
         """``path``: the metadata log directory. Reads nothing but what opening needs."""
         self._files = files
         self._directory = f"{path}/{METADATA_PARTITION}"
         self._post = post
         self._on_broken = on_broken
-        self._worker = Worker(loop, "cotidal-metadata")
+        self._worker = Worker(loop, "cotidal-metadata", on_fault)
         try:
             self._log = Log.open(
                 files,

@@ -31,12 +31,19 @@ _Job: TypeAlias = "tuple[Callable[[], object], Callable[[object], None]] | None"
 class Worker:
     """A daemon thread: a process that has to die does not wait for it."""
 
-    __slots__ = ("_jobs", "_loop", "_thread", "waiting")
+    __slots__ = ("_jobs", "_loop", "_on_fault", "_thread", "waiting")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, name: str) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        name: str,
+        on_fault: Callable[[Exception], None],
+    ) -> None:
+        """``on_fault``: a ``then`` raised, which is a broken promise of ours."""
         self.waiting = 0
         """Jobs handed in whose outcome has not come back."""
         self._loop = loop
+        self._on_fault = on_fault
         self._jobs: SimpleQueue[_Job] = SimpleQueue()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
@@ -67,4 +74,7 @@ class Worker:
 
     def _deliver(self, then: Callable[[object], None], outcome: object) -> None:
         self.waiting -= 1
-        then(outcome)
+        try:
+            then(outcome)
+        except Exception as error:
+            self._on_fault(error)
