@@ -1,0 +1,36 @@
+"""Which brokers a client can reach through the listener that it uses. Pure.
+
+A broker is reachable if it is not fenced and has an endpoint under that listener's name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from cotidal.api.view import View
+from cotidal.core.cluster.image import Endpoint, Image
+from cotidal.settings import effective
+from cotidal.values import NO_NODE, NodeId
+
+
+def reachable(image: Image, listener: str) -> dict[NodeId, Endpoint]:
+    """The brokers that can be reached, and where."""
+    found = {}
+    for node_id, broker in image.brokers.items():
+        endpoint = None if broker.fenced else broker.endpoint(listener)
+        if endpoint is not None:
+            found[node_id] = endpoint
+    return found
+
+
+def controller_for_clients(view: View, reached: Mapping[NodeId, Endpoint]) -> NodeId:
+    """Whom clients should ask for decisions: any broker passes them on, so that it is this one."""
+    if view.node_id in reached:
+        return view.node_id
+    return next(iter(reached), NO_NODE)
+
+
+def is_controller_listener(view: View, listener: str) -> bool:
+    names = effective("controller.listener.names", static=view.settings).value
+    assert isinstance(names, tuple)
+    return listener in names
