@@ -6,6 +6,7 @@ what it claims and exits 1 with the reason when a claim does not hold.
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import subprocess
@@ -23,6 +24,12 @@ from demo.telling import Failed, say, tell
 TOPIC = "orders"
 RECORDS = 20_000
 KILL_AFTER = 6_000
+IN_FLIGHT = 1_000
+
+QUIET = logging.getLogger("demo.client")
+"""The client's own words about the broker that we kill."""
+QUIET.addHandler(logging.NullHandler())
+QUIET.propagate = False
 
 
 class Node:
@@ -30,6 +37,7 @@ class Node:
 
     def __init__(self, data: Path) -> None:
         self.data = data
+        self.journal = data.with_suffix(".journal")
         self.port = 0
         self.process: subprocess.Popen[str] | None = None
 
@@ -38,13 +46,18 @@ class Node:
         begun = time.perf_counter()
         command = [sys.executable, "-m", "cotidal", "up", "--brokers", "1", "--data"]
         command += [str(self.data), *(["--port", str(self.port)] if self.port else [])]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        with self.journal.open("a") as journal:
+            self.process = subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=journal, text=True
+            )
         assert self.process.stdout is not None
         for line in self.process.stdout:
             if line.startswith("cotidal is up"):
                 self.port = int(line.split("localhost:")[1].split()[0].rstrip(",;."))
                 return time.perf_counter() - begun
-        raise Failed(f"the node ended with status {self.process.wait()} before it served")
+        status = self.process.wait()
+        told = self.journal.read_text()[-2_000:]
+        raise Failed(f"the node ended with status {status} before it served\n{told}")
 
     def kill(self) -> None:
         assert self.process is not None
@@ -79,13 +92,13 @@ def produce(bootstrap: str, during: Callable[[int], None]) -> dict[int, int]:
             "retry.backoff.ms": 20,
             "reconnect.backoff.ms": 20,
             "reconnect.backoff.max.ms": 100,
-            "log_level": 0,
-        }
+        },
+        logger=QUIET,
     )
     for number in range(RECORDS):
         producer.produce(TOPIC, str(number).encode(), partition=0, on_delivery=on_delivery)
-        if number % 100 == 0:
-            producer.poll(0.001)
+        while len(producer) > IN_FLIGHT:
+            producer.poll(0.01)
             during(len(acked))
     producer.flush(30)
     return acked
@@ -93,13 +106,18 @@ def produce(bootstrap: str, during: Callable[[int], None]) -> dict[int, int]:
 
 def read_back(bootstrap: str) -> list[int]:
     consumer = Consumer(
-        {"bootstrap.servers": bootstrap, "group.id": "demo", "enable.auto.commit": False}
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "demo",
+            "enable.auto.commit": False,
+        },
+        logger=QUIET,
     )
     consumer.assign([TopicPartition(TOPIC, 0, 0)])
     _, end = consumer.get_watermark_offsets(TopicPartition(TOPIC, 0), timeout=10)
     values: list[int] = []
     while len(values) < end:
-        messages = consumer.consume(5_000, 5.0)
+        messages = consumer.consume(min(5_000, end - len(values)), 5.0)
         if not messages:
             raise Failed(f"only {len(values)} of {end} records came back")
         values += [int(message.value() or b"-1") for message in messages if not message.error()]
@@ -140,10 +158,11 @@ def run(data: Path) -> None:
             raise Failed("the node was never killed: too few acknowledgements")
 
         values = read_back(bootstrap)
-        lost = [number for number in acked if number not in set(values)]
+        there = set(values)
+        lost = [number for number in acked if number not in there]
         if lost:
             raise Failed(f"{len(lost)} acknowledged records are gone, the first is {lost[0]}")
-        if len(values) != len(set(values)):
+        if len(values) != len(there):
             raise Failed("a record is there twice, though the producer is idempotent")
         if values != sorted(values):
             raise Failed("the order of records has changed")
