@@ -132,7 +132,7 @@ def run(data: Path) -> None:
         bootstrap = f"localhost:{node.port}"
         tell(f"A node: broker and controller in one process, serving on {bootstrap}", seconds)
 
-        admin = AdminClient({"bootstrap.servers": bootstrap})
+        admin = AdminClient({"bootstrap.servers": bootstrap}, logger=QUIET)
         begun = time.perf_counter()
         admin.create_topics([NewTopic(TOPIC, 1, 1)])[TOPIC].result(10)
         tell(
