@@ -96,6 +96,7 @@ class Connection:
         for slot in self.slots:
             if slot.parked is not None:
                 slot.parked.forget()
+                slot.parked = None
         self.slots.clear()
 
     def answer(self, slot: Slot, reply: object, out: list[Effect]) -> None:
@@ -103,6 +104,7 @@ class Connection:
         if self.lost:
             return
         slot.reply = reply
+        slot.parked = None  # the two know each other: without this they wait for the collector
         slots = self.slots
         while slots and slots[0].reply is not None:
             done = slots.popleft()
