@@ -33,7 +33,7 @@ from cotidal.log.retention import SegmentFacts, expired_segments
 from cotidal.log.roll import NEVER, RELATIVE_OFFSET_MAX, RollBounds, roll_bounds
 from cotidal.log.scan import Damage
 from cotidal.log.segment import NOTHING, Place, Segment
-from cotidal.log.snapshots import SnapshotFiles, headers_after
+from cotidal.log.snapshots import SnapshotFiles, batches_after
 from cotidal.log.transaction_index import AbortedTransaction
 from cotidal.messages.producers import ProducerSnapshot
 from cotidal.values import EpochEntry, Offset, Uuid, WallMillis
@@ -606,10 +606,15 @@ class Log:
     def _describe(self, repaired: tuple[str, ...]) -> Opened:
         snapshot, unreadable = self._snapshots.latest(self._end)
         first = self._start if snapshot is None else max(self._start, snapshot.offset)
-        headers, markers = headers_after(self._segments, first)
-        repaired += tuple(f"{self.name}: {sentence}" for sentence in unreadable)
+        after = batches_after(self._segments, first)
         return Opened(
-            self._start, self._end, self._epochs.entries, snapshot, headers, markers, repaired
+            self._start,
+            self._end,
+            self._epochs.entries,
+            snapshot,
+            after.headers,
+            after.markers,
+            (*repaired, *(f"{self.name}: {sentence}" for sentence in unreadable), *after.damaged),
         )
 
     def _write_epochs(self) -> None:

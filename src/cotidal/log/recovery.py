@@ -25,7 +25,7 @@ from cotidal.log.checkpoint import (
 from cotidal.log.epochs import EpochLine
 from cotidal.log.failure import CorruptLog, WrongTopic
 from cotidal.log.filesystem import FileSystem
-from cotidal.log.scan import Damage, walk
+from cotidal.log.scan import Damage
 from cotidal.log.segment import Place, Segment
 from cotidal.values import Offset, Uuid, WallMillis, uuid_text
 
@@ -160,9 +160,7 @@ class Recovery:
             last = active.offsets.last()
             end: int = active.base_offset
             place = Place(0, end) if last is None else active.locate(last.offset)
-            for found in active.batches(*place):
-                if isinstance(found, Damage):
-                    raise CorruptLog(active.damage_sentence(found.position, found.reason, end))
+            for found in active.good_batches(*place):
                 end = found.header.next_offset
         except CorruptLog as damaged:
             self._say(f"not as a clean shutdown leaves it ({damaged}): recovered")
@@ -214,13 +212,8 @@ class Recovery:
         segment.rewind(place)
         self._epochs.truncate_end(place.offset)
         end = place.offset
-        for found in walk(
-            file,
-            position=place.position,
-            end=file.size,
-            next_offset=place.offset,
-            epoch=self._epochs.latest,
-        ):
+        epoch = self._epochs.latest
+        for found in segment.batches(*place, check_crc=True, end=file.size, epoch=epoch):
             if isinstance(found, Damage):
                 cut = file.size - found.position
                 after = f"after offset {end - 1}" if end > segment.base_offset else "from its start"
@@ -249,8 +242,8 @@ class Recovery:
                 if whole:
                     segment.offsets.entries.truncate(segment.offsets.ascending_prefix())
                     segment.times.entries.truncate(segment.times.ascending_prefix())
-                    place = segment.locate(recovery_point)
-                    if place.offset <= recovery_point:
+                    place = segment.locate(recovery_point - 1)
+                    if place.offset < recovery_point:
                         return place
         segment.reset_indexes()
         return Place(0, segment.base_offset)

@@ -290,6 +290,8 @@ class Segment:
         if entry.position:
             front = self._front(entry.position)
             if front is None or front.magic != MAGIC or front.last_offset != entry.offset:
+                for _ in self.good_batches(0, self.base_offset):
+                    pass  # if a batch is at fault, this raises and the index stays
                 self.rebuild_indexes()
                 entry = self.offsets.floor(offset)
                 front = self._front(entry.position)
@@ -313,16 +315,27 @@ class Segment:
         *,
         check_crc: bool = False,
         below: int = 1 << 62,
+        end: int | None = None,
+        epoch: int = NO_EPOCH,
     ) -> Iterator[Found | Damage]:
         """Every batch from ``position`` on; at the first damaged one its Damage, and no more."""
         return walk(
             self.file(),
             position=position,
-            end=self.size,
+            end=self.size if end is None else end,
             next_offset=self.base_offset if next_offset is None else next_offset,
-            below=below,
+            below=min(below, self.base_offset + 2**31),  # what indexes can hold
+            epoch=epoch,
             check_crc=check_crc,
         )
+
+    def good_batches(self, position: int, next_offset: int) -> Iterator[Found]:
+        """The same, but damage raises CorruptLog."""
+        for found in self.batches(position, next_offset):
+            if isinstance(found, Damage):
+                raise CorruptLog(self.damage_sentence(found.position, found.reason, next_offset))
+            next_offset = found.header.next_offset
+            yield found
 
     def youngest(self) -> TimeEntry:
         """The largest timestamp, and the last offset of the first batch that holds it."""
@@ -354,9 +367,7 @@ class Segment:
         size, self.size = self.size, 0
         recent = self._ends, self._positions, self._recent_floor
         verified = self._verified_from, self._verified_to
-        for found in walk(
-            self.file(), position=0, end=size, next_offset=self.base_offset, check_crc=False
-        ):
+        for found in self.batches(end=size):
             if isinstance(found, Damage):
                 break
             self.note(found.header.size_bytes, found.header.next_offset, found.header.max_timestamp)
@@ -461,13 +472,14 @@ class Segment:
             if fault is not None:
                 raise CorruptLog(self.damage_sentence(position, fault, expected))
             if front.last_offset >= offset:
-                break
+                return Place(position, expected)
             expected = front.last_offset + 1
             position += front.size_bytes
-        return Place(min(position, self.size), expected)
+        self._check_crcs(start, self.size)  # compaction may have left a gap at the end
+        return Place(self.size, expected)
 
     def _check_crcs(self, start: Place, end: int) -> None:
-        for found in walk(self.file(), position=start[0], end=end, next_offset=start[1]):
+        for found in self.batches(*start, check_crc=True, end=end):
             if isinstance(found, Damage):
                 raise CorruptLog(self.damage_sentence(found.position, found.reason, start[1]))
 

@@ -6,13 +6,14 @@ the same. They are streamed, and only the headers of those that have a producer 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from cotidal.errors import MalformedFrame
 from cotidal.log.contract import Marker
+from cotidal.log.failure import CorruptLog
 from cotidal.log.filesystem import FileSystem
 from cotidal.log.producer_snapshot import decode_snapshot, encode_snapshot
-from cotidal.log.scan import Damage, Found
 from cotidal.log.segment import Segment
 from cotidal.messages.batch import BatchHeader
 from cotidal.messages.producers import ProducerSnapshot
@@ -71,38 +72,38 @@ class SnapshotFiles:
         return f"{self._directory}/{offset:020d}{_SUFFIX}"
 
 
-def producer_batches(
-    segments: Sequence[Segment], first_offset: int
-) -> Iterator[tuple[Segment, Found]]:
-    """Every batch with a producer id from ``first_offset`` on; ends at damage."""
-    for number, segment in enumerate(segments):
-        if number + 1 < len(segments) and segments[number + 1].base_offset <= first_offset:
-            continue
-        if segment.size == 0:
-            continue
-        place = segment.locate(first_offset)
-        for found in segment.batches(*place):
-            if isinstance(found, Damage):
-                return
-            if found.header.producer_id >= 0:
-                yield segment, found
+class After(NamedTuple):
+    """What has come after a snapshot."""
+
+    headers: tuple[BatchHeader, ...]
+    markers: tuple[Marker, ...]
+    damaged: tuple[str, ...]
+    """Places from which on a segment could not be read."""
 
 
-def headers_after(
-    segments: Sequence[Segment], first_offset: int
-) -> tuple[tuple[BatchHeader, ...], tuple[Marker, ...]]:
+def batches_after(segments: Sequence[Segment], first_offset: int) -> After:
     """The headers from ``first_offset`` on of batches with a producer, and what the control
-    batches among them say."""
+    batches among them say. A damaged segment is left at its damage, and the next one read."""
     headers: list[BatchHeader] = []
     markers: list[Marker] = []
-    for segment, found in producer_batches(segments, first_offset):
-        headers.append(found.header)
-        if found.header.is_control:
-            batch = segment.file().pread(found.header.size_bytes, found.position)
-            marker = read_marker(found.header, batch)
-            if marker is not None:
-                markers.append(marker)
-    return tuple(headers), tuple(markers)
+    damaged: list[str] = []
+    for number, segment in enumerate(segments):
+        passed = number + 1 < len(segments) and segments[number + 1].base_offset <= first_offset
+        if passed or segment.size == 0:
+            continue
+        try:
+            for found in segment.good_batches(*segment.locate(first_offset)):
+                if found.header.producer_id < 0:
+                    continue
+                headers.append(found.header)
+                if found.header.is_control:
+                    batch = segment.file().pread(found.header.size_bytes, found.position)
+                    marker = read_marker(found.header, batch)
+                    if marker is not None:
+                        markers.append(marker)
+        except CorruptLog as damage:
+            damaged.append(str(damage))
+    return After(tuple(headers), tuple(markers), tuple(damaged))
 
 
 def read_marker(header: BatchHeader, batch: bytes) -> Marker | None:

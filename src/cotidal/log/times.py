@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from cotidal.errors import MalformedFrame
 from cotidal.log.contract import TimedOffset
 from cotidal.log.failure import CorruptLog
-from cotidal.log.scan import Damage, Found
+from cotidal.log.scan import Found
 from cotidal.log.segment import Segment
 from cotidal.values import Offset, WallMillis
 from cotidal.wire.records import read_records
@@ -26,9 +26,7 @@ def offset_for_time(
         if segment.youngest().timestamp < timestamp:
             continue
         floor = max(segment.times.floor(timestamp).offset, start)
-        for found in segment.batches(*segment.locate(floor)):
-            if isinstance(found, Damage):
-                raise CorruptLog(segment.damage_sentence(found.position, found.reason, floor))
+        for found in segment.good_batches(*segment.locate(floor)):
             if found.header.base_offset >= below:
                 break
             if found.header.max_timestamp >= timestamp and found.header.last_offset >= start:
@@ -49,9 +47,7 @@ def max_timestamp(segments: Sequence[Segment], start: int, below: int) -> TimedO
     if best is None:
         return None
     timestamp, offset, segment = best
-    for found in segment.batches(*segment.locate(offset)):
-        if isinstance(found, Damage):
-            raise CorruptLog(segment.damage_sentence(found.position, found.reason, offset))
+    for found in segment.good_batches(*segment.locate(offset)):
         return _record(segment, found, timestamp, start, below)
     return None
 

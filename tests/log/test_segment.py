@@ -1,0 +1,93 @@
+"""Damage in a segment that nobody walked at opening is found when it is read, and never served."""
+
+from __future__ import annotations
+
+import pytest
+
+from cotidal.log.contract import LogConfig
+from cotidal.log.failure import CorruptLog
+from cotidal.log.log import Log
+from cotidal.values import Offset
+from cotidal.wire.batch import read_batches
+from tests.log.shelf import Shelf, fill, lead, memory_shelf, sized_batch
+
+FIRST = f"{0:020d}.log"
+CONFIG = LogConfig(index_interval_bytes=250, segment_bytes=1200)
+
+
+def closed_log(shelf: Shelf) -> bytes:
+    """Twelve batches in the first segment, three in the second, epochs 1 and 2."""
+    log = shelf.open(CONFIG)
+    fill(log, 5, epoch=1)
+    fill(log, 10, epoch=2)
+    log.close()
+    return shelf.bytes_of(FIRST)
+
+
+def served(log: Log, offset: int, max_bytes: int) -> bytes:
+    """What a reader of this offset gets; nothing when the log refuses."""
+    try:
+        return bytes(log.read(Offset(offset), max_bytes=max_bytes, below=log.end_offset))
+    except CorruptLog as refused:
+        assert "orders-0: 00000000000000000000.log is damaged at byte" in str(refused)
+        return b""
+
+
+@pytest.mark.parametrize("max_bytes", [100, 350, 5000])
+def test_no_flipped_bit_of_a_segment_is_ever_served(max_bytes: int) -> None:
+    shelf = memory_shelf()
+    good = closed_log(shelf)
+    for position in range(0, len(good), 1):
+        shelf.restart()
+        shelf.put(FIRST, good)
+        shelf.flip(FIRST, position, position % 8)
+        log = shelf.open(CONFIG)
+        hit = position // 100
+        for offset in range(12):
+            data = served(log, offset, max_bytes)
+            assert data == good[100 * offset : 100 * offset + len(data)]
+            assert data or offset >= hit - 1 or position % 100 < 12, (position, offset)
+            if offset == hit:
+                assert not data, f"byte {position} is damaged and was served"
+
+
+def test_damage_is_told_with_file_place_and_offsets(shelf: Shelf) -> None:
+    closed_log(shelf)
+    shelf.flip(FIRST, 777)
+    log = shelf.open(CONFIG)
+    with pytest.raises(CorruptLog) as refused:
+        log.read(Offset(7), max_bytes=1000, below=Offset(15))
+    assert str(refused.value).startswith(
+        "orders-0: 00000000000000000000.log is damaged at byte 700: crc mismatch ("
+    )
+    (sentence,) = log.verify()
+    assert sentence == str(refused.value)
+
+
+def test_what_stands_before_and_after_the_damage_is_served(shelf: Shelf) -> None:
+    good = closed_log(shelf)
+    shelf.flip(FIRST, 777)
+    log = shelf.open(CONFIG)
+    assert log.read(Offset(4), max_bytes=9999, below=Offset(15)) == good[400:700]
+    assert log.read(Offset(8), max_bytes=9999, below=Offset(15)) == good[800:]
+    last = read_batches(log.read(Offset(12), max_bytes=9999, below=Offset(15)))
+    assert [header.base_offset for header in last.headers] == [12, 13, 14]
+
+
+def test_verify_finds_nothing_in_a_good_log(shelf: Shelf) -> None:
+    closed_log(shelf)
+    assert shelf.open(CONFIG).verify() == ()
+
+
+def test_length_that_steps_exactly_over_a_batch_does_not_hide_it(shelf: Shelf) -> None:
+    """Batches of 128 bytes: one bit of a length makes a batch seem to end after its neighbour."""
+    log = shelf.open(LogConfig())
+    lead(log, [sized_batch(128)] * 6)
+    log.close()
+    data = bytearray(shelf.bytes_of(FIRST))
+    data[128 + 8 : 128 + 12] = (128 + 128 - 12).to_bytes(4, "big")
+    shelf.put(FIRST, bytes(data))
+    log = shelf.open(LogConfig())
+    for offset in (1, 2):
+        with pytest.raises(CorruptLog, match="damaged at byte 128: crc mismatch"):
+            log.read(Offset(offset), max_bytes=128, below=Offset(6))
