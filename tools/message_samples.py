@@ -13,12 +13,11 @@ import string
 from random import Random
 from typing import Any, Final
 
-from message_schema import Field, Message, Module, Struct
-
 from cotidal.errors import ErrorCode
 from cotidal.values import ZERO_UUID, Uuid, uuid_text
 from cotidal.wire.batch import read_batches
 from cotidal.wire.records import Record, build_batch
+from message_schema import Field, Message, Module, Struct
 
 INTEGERS: Final = {
     "int8": (-(2**7), 2**7 - 1),

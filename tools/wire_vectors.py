@@ -16,10 +16,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from cotidal.wire.codec import encode_record
 from message_samples import Sampler, as_json, seeded
 from message_schema import read_modules
-
-from cotidal.wire.codec import encode_record
 
 SCHEMA = Path(__file__).resolve().parent.parent / "schema"
 

@@ -46,6 +46,8 @@ RECORD_BYTES_MIN: Final = 7
 """Length, attributes, two deltas, null key, null value, no headers: one byte each."""
 
 NEXT_OFFSET: Final = -1
+OFFSET_DELTA_MAX: Final = 2**31 - 1
+"""Offsets within a batch are int32 distances from its base."""
 
 _pack_header: Final = Struct(">qiibIhiqqqhii").pack
 _pack_control: Final = Struct(">hh").pack
@@ -170,7 +172,10 @@ def build_batch(
     base_timestamp = max_timestamp = int(NO_TIMESTAMP)
     delta = -1
     for record in records:
+        before = delta
         delta = delta + 1 if record.offset == NEXT_OFFSET else record.offset - base_offset
+        if not before < delta <= OFFSET_DELTA_MAX:
+            raise ValueError(f"offset {record.offset} cannot follow in a batch at {base_offset}")
         if count == 0:
             base_timestamp = record.timestamp
         max_timestamp = max(max_timestamp, record.timestamp)
