@@ -240,13 +240,20 @@ def _emit_null_check(
         code.line(f'raise {code.need("null_refused")}("{context.message.name}.{field.name}")')
 
 
-def _emit_length(code: Code, length: str, context: Context, wide: bool) -> None:
+def _emit_length(code: Code, length: str, context: Context, wide: bool, data: bool = False) -> None:
     """In place: a length or count, -1 for null."""
     if context.flexible == ALWAYS:
         code.line(f"{length} = buf[pos] - 1")
         code.line("pos += 1")
         with code.block(f"if {length} > 126:"):
+            if data:  # a batch is never shorter than its header, and seldom longer than 16 KB
+                with code.block("if buf[pos] < 0x80:"):
+                    code.line(f"{length} += (buf[pos] - 1) << 7")
+                    code.line("pos += 1")
+                code.line("else:")
+                code.depth += 1
             code.line(f"{length}, pos = {code.need('read_length')}(buf, pos - 1)")
+            code.depth -= 1 if data else 0
     else:
         letter, size = ("i", 4) if wide else ("h", 2)
         code.line(f"({length},) = {code.struct('unpack', [letter])}(buf, pos)")
@@ -257,7 +264,8 @@ def _emit_bytes_in_place(
     code: Code, field: Field, local: str, context: Context, declared: bool
 ) -> None:
     nullable = context.test(field.nullable) == ALWAYS
-    _emit_length(code, "length", context, wide=field.base != "string")
+    data = field.base in ("records", "batches")
+    _emit_length(code, "length", context, wide=field.base != "string", data=data)
     if nullable:
         if not declared:
             code.line(f"{local}: {python_type(field)} = None")
@@ -266,16 +274,19 @@ def _emit_bytes_in_place(
     else:
         with code.block("if length < 0:"):
             code.line(f'raise {code.need("null_refused")}("{context.message.name}.{field.name}")')
-    if field.base == "string":
+    if field.base in ("string", "batches"):
+        string = field.base == "string"
         code.line("end = pos + length")
-        with code.block(f"if end > size or length > {code.need('STRING_BYTES_MAX')}:"):
-            code.line(f"raise {code.need('string_refused')}(length, size - pos)")
-        code.line(f'{local} = str(buf[pos:end], "utf-8")')
+        long = f" or length > {code.need('STRING_BYTES_MAX')}" if string else ""
+        with code.block(f"if end > size{long}:"):
+            refused = code.need("string_refused" if string else "data_refused")
+            code.line(f"raise {refused}(length, size - pos)")
+        if string:
+            code.line(f'{local} = str(buf[pos:end], "utf-8")')
+        else:
+            code.others.add("read_batches")
+            code.line(f"{local} = read_batches(buf[pos:end])")
         code.line("pos = end")
-    elif field.base == "batches":
-        code.others.add("read_batches")
-        code.line(f"data, pos = {code.need('read_data')}(buf, pos, length)")
-        code.line(f"{local} = read_batches(data)")
     else:
         reader = "read_blob" if field.base == "bytes" else "read_data"
         code.line(f"{local}, pos = {code.need(reader)}(buf, pos, length)")
@@ -294,13 +305,9 @@ def _emit_array(code: Code, field: Field, local: str, context: Context, declared
     if context.hot:
         _emit_length(code, count, context, wide=True)
         claimed = count if smallest == 1 else f"{count} * {smallest}"
-        with code.block(f"if {claimed} > size - pos:"):
-            code.line(f"raise {code.need('too_many')}({count}, size - pos)")
-        if nullable == NOT_EVER:
-            with code.block(f"if {count} < 0:"):
-                code.line(
-                    f'raise {code.need("null_refused")}("{context.message.name}.{field.name}")'
-                )
+        low = f"{count} < 0 or " if nullable == NOT_EVER else ""
+        with code.block(f"if {low}{claimed} > size - pos:"):
+            code.line(f"raise {code.need('count_refused')}({count}, size - pos)")
     else:
         call = _variant(code, "count", nullable != NOT_EVER, context, f"buf, pos, {smallest}")
         code.line(f"{count}, pos = {call}")

@@ -26,6 +26,8 @@ PREFIX_BYTES: Final = 16
 """Base offset, length and leader epoch: all that may change outside the crc."""
 LENGTH_START: Final = 12
 """The length field counts from here."""
+SLICE_BYTES_MAX: Final = 4096
+"""Below this a slice of bytes is cheaper than a view; above it the copy is what costs."""
 CRC_START: Final = 21
 """First byte that the crc covers."""
 
@@ -74,6 +76,7 @@ crc32c: Final = _fast_crc32c()
 def read_batches(data: Buffer) -> Batches:
     """Scan the headers of whole batches and check each crc. Never raises: see ``Batches``."""
     size = len(data)
+    view = data if size < SLICE_BYTES_MAX else memoryview(data)
     headers: list[BatchHeader] = []
     pos = 0
     fault: str | None = None
@@ -89,7 +92,7 @@ def read_batches(data: Buffer) -> Batches:
         if end > size:
             break
         # The checksum first: in a damaged batch no other field means anything.
-        if crc32c(data[pos + CRC_START : end]) != crc:
+        if crc32c(view[pos + CRC_START : end]) != crc:
             fault = f"the batch at byte {pos} fails its checksum"
             break
         if last_offset_delta < 0 or count < 0 or base_offset < 0:
@@ -109,7 +112,7 @@ def read_batches(data: Buffer) -> Batches:
     if fault is None and pos < size < pos + HEADER_BYTES:
         fault = _remnant_fault(data, pos)
     whole = data if pos == size else data[:pos]
-    return Batches(tuple(headers), whole, fault, fault is None and pos < size)
+    return _new(Batches, (tuple(headers), whole, fault, fault is None and pos < size))
 
 
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:

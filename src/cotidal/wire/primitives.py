@@ -35,6 +35,11 @@ unpack_i: Final = Struct(">i").unpack_from
 pack_h: Final = Struct(">h").pack
 pack_i: Final = Struct(">i").pack
 
+SHORT: Final = 8
+"""Replica sets and the like are shorter than this: their formats are made beforehand."""
+_unpack_int32s: Final = tuple(Struct(f">{count}i").unpack_from for count in range(SHORT))
+_pack_int32s: Final = tuple(Struct(f">{count}i").pack for count in range(SHORT))
+
 
 # What goes wrong, one sentence each.
 
@@ -49,8 +54,14 @@ def string_refused(length: int, left: int) -> MalformedFrame:
     return MalformedFrame(f"a string of {length} bytes is longer than {STRING_BYTES_MAX}")
 
 
-def too_many(claimed: int, left: int) -> MalformedFrame:
-    return MalformedFrame(f"an array claims {claimed} elements where {left} bytes are left")
+def data_refused(length: int, left: int) -> MalformedFrame:
+    return cut_short("a records field", length, left)
+
+
+def count_refused(count: int, left: int) -> MalformedFrame:
+    if count < 0:
+        return null_refused("an array")
+    return MalformedFrame(f"an array claims {count} elements where {left} bytes are left")
 
 
 def null_refused(field: str) -> MalformedFrame:
@@ -133,7 +144,10 @@ def write_varlong(out: bytearray, value: int) -> None:
 
 
 def read_length(buf: Buffer, pos: int) -> tuple[int, int]:
-    """A compact length; -1 for null."""
+    """A compact length or count; -1 for null."""
+    byte = buf[pos]
+    if byte < 0x80:
+        return byte - 1, pos + 1
     value, pos = read_uvarint(buf, pos)
     return value - 1, pos
 
@@ -156,7 +170,7 @@ def read_data(buf: Buffer, pos: int, length: int) -> tuple[Buffer, int]:
     """Bytes that are passed on: a view where the frame is one."""
     end = pos + length
     if end > len(buf):
-        raise cut_short("a records field", length, len(buf) - pos)
+        raise data_refused(length, len(buf) - pos)
     return buf[pos:end], end
 
 
@@ -318,7 +332,7 @@ def splice(out: bytearray, parts: list[Buffer | bytearray], data: Buffer) -> byt
 
 def checked_count(buf: Buffer, pos: int, count: int, smallest: int) -> int:
     if count * smallest > len(buf) - pos:
-        raise too_many(count, len(buf) - pos)
+        raise count_refused(count, len(buf) - pos)
     return count
 
 
@@ -359,8 +373,8 @@ def read_int16s(buf: Buffer, pos: int, count: int) -> tuple[tuple[int, ...], int
 
 
 def read_int32s(buf: Buffer, pos: int, count: int) -> tuple[tuple[int, ...], int]:
-    if count == 1:
-        return unpack_i(buf, pos), pos + 4
+    if count < SHORT:
+        return _unpack_int32s[count](buf, pos), pos + 4 * count
     return struct.unpack_from(f">{count}i", buf, pos), pos + 4 * count
 
 
@@ -371,7 +385,7 @@ def read_int64s(buf: Buffer, pos: int, count: int) -> tuple[tuple[int, ...], int
 def read_uuids(buf: Buffer, pos: int, count: int) -> tuple[tuple[Uuid, ...], int]:
     end = pos + 16 * count
     if end > len(buf):
-        raise too_many(count, len(buf) - pos)
+        raise count_refused(count, len(buf) - pos)
     return tuple(Uuid(bytes(buf[at : at + 16])) for at in range(pos, end, 16)), end
 
 
@@ -400,7 +414,11 @@ def write_int16s(out: bytearray, values: tuple[int, ...]) -> None:
 
 
 def write_int32s(out: bytearray, values: tuple[int, ...]) -> None:
-    out += struct.pack(f">{len(values)}i", *values)
+    count = len(values)
+    if count < SHORT:
+        out += _pack_int32s[count](*values)
+    else:
+        out += struct.pack(f">{count}i", *values)
 
 
 def write_int64s(out: bytearray, values: tuple[int, ...]) -> None:

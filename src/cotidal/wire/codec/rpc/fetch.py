@@ -29,10 +29,11 @@ from cotidal.wire.primitives import (
     Buffer,
     STRING_BYTES_MAX,
     absent_field,
+    count_refused,
+    data_refused,
     null_refused,
     pack_i,
     read_compact_nullable_string,
-    read_data,
     read_int32s,
     read_length,
     read_tag,
@@ -41,7 +42,6 @@ from cotidal.wire.primitives import (
     splice,
     string_refused,
     tag_misread,
-    too_many,
     write_compact_string,
     write_int32s,
     write_string,
@@ -102,10 +102,8 @@ def read_fetch_request_v4(buf: Buffer, pos: int, version: int) -> tuple[FetchReq
     pos += 17
     (topics_count,) = unpack_i(buf, pos)
     pos += 4
-    if topics_count * 6 > size - pos:
-        raise too_many(topics_count, size - pos)
-    if topics_count < 0:
-        raise null_refused("FetchRequest.topics")
+    if topics_count < 0 or topics_count * 6 > size - pos:
+        raise count_refused(topics_count, size - pos)
     topics_items: list[FetchTopic] = []
     for _ in range(topics_count):
         (length,) = unpack_h(buf, pos)
@@ -119,10 +117,8 @@ def read_fetch_request_v4(buf: Buffer, pos: int, version: int) -> tuple[FetchReq
         pos = end
         (partitions_1_count,) = unpack_i(buf, pos)
         pos += 4
-        if partitions_1_count * 16 > size - pos:
-            raise too_many(partitions_1_count, size - pos)
-        if partitions_1_count < 0:
-            raise null_refused("FetchRequest.partitions")
+        if partitions_1_count < 0 or partitions_1_count * 16 > size - pos:
+            raise count_refused(partitions_1_count, size - pos)
         partitions_1_items: list[FetchPartition] = []
         for _ in range(partitions_1_count):
             partition_2, fetch_offset_2, partition_max_bytes_2 = unpack_iqi(buf, pos)
@@ -140,10 +136,8 @@ def read_fetch_request_v5(buf: Buffer, pos: int, version: int) -> tuple[FetchReq
     pos += 17
     (topics_count,) = unpack_i(buf, pos)
     pos += 4
-    if topics_count * 6 > size - pos:
-        raise too_many(topics_count, size - pos)
-    if topics_count < 0:
-        raise null_refused("FetchRequest.topics")
+    if topics_count < 0 or topics_count * 6 > size - pos:
+        raise count_refused(topics_count, size - pos)
     topics_items: list[FetchTopic] = []
     for _ in range(topics_count):
         (length,) = unpack_h(buf, pos)
@@ -157,10 +151,8 @@ def read_fetch_request_v5(buf: Buffer, pos: int, version: int) -> tuple[FetchReq
         pos = end
         (partitions_1_count,) = unpack_i(buf, pos)
         pos += 4
-        if partitions_1_count * 24 > size - pos:
-            raise too_many(partitions_1_count, size - pos)
-        if partitions_1_count < 0:
-            raise null_refused("FetchRequest.partitions")
+        if partitions_1_count < 0 or partitions_1_count * 24 > size - pos:
+            raise count_refused(partitions_1_count, size - pos)
         partitions_1_items: list[FetchPartition] = []
         for _ in range(partitions_1_count):
             partition_2, fetch_offset_2, log_start_offset_2, partition_max_bytes_2 = unpack_iqqi(buf, pos)
@@ -178,10 +170,8 @@ def read_fetch_request_v7(buf: Buffer, pos: int, version: int) -> tuple[FetchReq
     pos += 25
     (topics_count,) = unpack_i(buf, pos)
     pos += 4
-    if topics_count * 6 > size - pos:
-        raise too_many(topics_count, size - pos)
-    if topics_count < 0:
-        raise null_refused("FetchRequest.topics")
+    if topics_count < 0 or topics_count * 6 > size - pos:
+        raise count_refused(topics_count, size - pos)
     topics_items: list[FetchTopic] = []
     for _ in range(topics_count):
         (length,) = unpack_h(buf, pos)
@@ -195,10 +185,8 @@ def read_fetch_request_v7(buf: Buffer, pos: int, version: int) -> tuple[FetchReq
         pos = end
         (partitions_1_count,) = unpack_i(buf, pos)
         pos += 4
-        if partitions_1_count * 24 > size - pos:
-            raise too_many(partitions_1_count, size - pos)
-        if partitions_1_count < 0:
-            raise null_refused("FetchRequest.partitions")
+        if partitions_1_count < 0 or partitions_1_count * 24 > size - pos:
+            raise count_refused(partitions_1_count, size - pos)
         partitions_1_items: list[FetchPartition] = []
         for _ in range(partitions_1_count):
             partition_2, fetch_offset_2, log_start_offset_2, partition_max_bytes_2 = unpack_iqqi(buf, pos)
@@ -209,10 +197,8 @@ def read_fetch_request_v7(buf: Buffer, pos: int, version: int) -> tuple[FetchReq
     topics = tuple(topics_items)
     (forgotten_topics_data_count,) = unpack_i(buf, pos)
     pos += 4
-    if forgotten_topics_data_count * 6 > size - pos:
-        raise too_many(forgotten_topics_data_count, size - pos)
-    if forgotten_topics_data_count < 0:
-        raise null_refused("FetchRequest.forgotten_topics_data")
+    if forgotten_topics_data_count < 0 or forgotten_topics_data_count * 6 > size - pos:
+        raise count_refused(forgotten_topics_data_count, size - pos)
     forgotten_topics_data_items: list[ForgottenTopic] = []
     for _ in range(forgotten_topics_data_count):
         (length,) = unpack_h(buf, pos)
@@ -226,10 +212,8 @@ def read_fetch_request_v7(buf: Buffer, pos: int, version: int) -> tuple[FetchReq
         pos = end
         (partitions_3_count,) = unpack_i(buf, pos)
         pos += 4
-        if partitions_3_count * 4 > size - pos:
-            raise too_many(partitions_3_count, size - pos)
-        if partitions_3_count < 0:
-            raise null_refused("FetchRequest.partitions")
+        if partitions_3_count < 0 or partitions_3_count * 4 > size - pos:
+            raise count_refused(partitions_3_count, size - pos)
         partitions_3, pos = read_int32s(buf, pos, partitions_3_count)
         forgotten_topics_data_items.append(new(ForgottenTopic, (topic_3, ZERO_UUID, partitions_3)))
     forgotten_topics_data = tuple(forgotten_topics_data_items)
@@ -242,10 +226,8 @@ def read_fetch_request_v9(buf: Buffer, pos: int, version: int) -> tuple[FetchReq
     pos += 25
     (topics_count,) = unpack_i(buf, pos)
     pos += 4
-    if topics_count * 6 > size - pos:
-        raise too_many(topics_count, size - pos)
-    if topics_count < 0:
-        raise null_refused("FetchRequest.topics")
+    if topics_count < 0 or topics_count * 6 > size - pos:
+        raise count_refused(topics_count, size - pos)
     topics_items: list[FetchTopic] = []
     for _ in range(topics_count):
         (length,) = unpack_h(buf, pos)
@@ -259,10 +241,8 @@ def read_fetch_request_v9(buf: Buffer, pos: int, version: int) -> tuple[FetchReq
         pos = end
         (partitions_1_count,) = unpack_i(buf, pos)
         pos += 4
-        if partitions_1_count * 28 > size - pos:
-            raise too_many(partitions_1_count, size - pos)
-        if partitions_1_count < 0:
-            raise null_refused("FetchRequest.partitions")
+        if partitions_1_count < 0 or partitions_1_count * 28 > size - pos:
+            raise count_refused(partitions_1_count, size - pos)
         partitions_1_items: list[FetchPartition] = []
         for _ in range(partitions_1_count):
             partition_2, current_leader_epoch_2, fetch_offset_2, log_start_offset_2, partition_max_bytes_2 = unpack_iiqqi(buf, pos)
@@ -273,10 +253,8 @@ def read_fetch_request_v9(buf: Buffer, pos: int, version: int) -> tuple[FetchReq
     topics = tuple(topics_items)
     (forgotten_topics_data_count,) = unpack_i(buf, pos)
     pos += 4
-    if forgotten_topics_data_count * 6 > size - pos:
-        raise too_many(forgotten_topics_data_count, size - pos)
-    if forgotten_topics_data_count < 0:
-        raise null_refused("FetchRequest.forgotten_topics_data")
+    if forgotten_topics_data_count < 0 or forgotten_topics_data_count * 6 > size - pos:
+        raise count_refused(forgotten_topics_data_count, size - pos)
     forgotten_topics_data_items: list[ForgottenTopic] = []
     for _ in range(forgotten_topics_data_count):
         (length,) = unpack_h(buf, pos)
@@ -290,10 +268,8 @@ def read_fetch_request_v9(buf: Buffer, pos: int, version: int) -> tuple[FetchReq
         pos = end
         (partitions_3_count,) = unpack_i(buf, pos)
         pos += 4
-        if partitions_3_count * 4 > size - pos:
-            raise too_many(partitions_3_count, size - pos)
-        if partitions_3_count < 0:
-            raise null_refused("FetchRequest.partitions")
+        if partitions_3_count < 0 or partitions_3_count * 4 > size - pos:
+            raise count_refused(partitions_3_count, size - pos)
         partitions_3, pos = read_int32s(buf, pos, partitions_3_count)
         forgotten_topics_data_items.append(new(ForgottenTopic, (topic_3, ZERO_UUID, partitions_3)))
     forgotten_topics_data = tuple(forgotten_topics_data_items)
@@ -306,10 +282,8 @@ def read_fetch_request_v11(buf: Buffer, pos: int, version: int) -> tuple[FetchRe
     pos += 25
     (topics_count,) = unpack_i(buf, pos)
     pos += 4
-    if topics_count * 6 > size - pos:
-        raise too_many(topics_count, size - pos)
-    if topics_count < 0:
-        raise null_refused("FetchRequest.topics")
+    if topics_count < 0 or topics_count * 6 > size - pos:
+        raise count_refused(topics_count, size - pos)
     topics_items: list[FetchTopic] = []
     for _ in range(topics_count):
         (length,) = unpack_h(buf, pos)
@@ -323,10 +297,8 @@ def read_fetch_request_v11(buf: Buffer, pos: int, version: int) -> tuple[FetchRe
         pos = end
         (partitions_1_count,) = unpack_i(buf, pos)
         pos += 4
-        if partitions_1_count * 28 > size - pos:
-            raise too_many(partitions_1_count, size - pos)
-        if partitions_1_count < 0:
-            raise null_refused("FetchRequest.partitions")
+        if partitions_1_count < 0 or partitions_1_count * 28 > size - pos:
+            raise count_refused(partitions_1_count, size - pos)
         partitions_1_items: list[FetchPartition] = []
         for _ in range(partitions_1_count):
             partition_2, current_leader_epoch_2, fetch_offset_2, log_start_offset_2, partition_max_bytes_2 = unpack_iiqqi(buf, pos)
@@ -337,10 +309,8 @@ def read_fetch_request_v11(buf: Buffer, pos: int, version: int) -> tuple[FetchRe
     topics = tuple(topics_items)
     (forgotten_topics_data_count,) = unpack_i(buf, pos)
     pos += 4
-    if forgotten_topics_data_count * 6 > size - pos:
-        raise too_many(forgotten_topics_data_count, size - pos)
-    if forgotten_topics_data_count < 0:
-        raise null_refused("FetchRequest.forgotten_topics_data")
+    if forgotten_topics_data_count < 0 or forgotten_topics_data_count * 6 > size - pos:
+        raise count_refused(forgotten_topics_data_count, size - pos)
     forgotten_topics_data_items: list[ForgottenTopic] = []
     for _ in range(forgotten_topics_data_count):
         (length,) = unpack_h(buf, pos)
@@ -354,10 +324,8 @@ def read_fetch_request_v11(buf: Buffer, pos: int, version: int) -> tuple[FetchRe
         pos = end
         (partitions_3_count,) = unpack_i(buf, pos)
         pos += 4
-        if partitions_3_count * 4 > size - pos:
-            raise too_many(partitions_3_count, size - pos)
-        if partitions_3_count < 0:
-            raise null_refused("FetchRequest.partitions")
+        if partitions_3_count < 0 or partitions_3_count * 4 > size - pos:
+            raise count_refused(partitions_3_count, size - pos)
         partitions_3, pos = read_int32s(buf, pos, partitions_3_count)
         forgotten_topics_data_items.append(new(ForgottenTopic, (topic_3, ZERO_UUID, partitions_3)))
     forgotten_topics_data = tuple(forgotten_topics_data_items)
@@ -381,10 +349,8 @@ def read_fetch_request_v12(buf: Buffer, pos: int, version: int) -> tuple[FetchRe
     pos += 1
     if topics_count > 126:
         topics_count, pos = read_length(buf, pos - 1)
-    if topics_count * 3 > size - pos:
-        raise too_many(topics_count, size - pos)
-    if topics_count < 0:
-        raise null_refused("FetchRequest.topics")
+    if topics_count < 0 or topics_count * 3 > size - pos:
+        raise count_refused(topics_count, size - pos)
     topics_items: list[FetchTopic] = []
     for _ in range(topics_count):
         length = buf[pos] - 1
@@ -402,10 +368,8 @@ def read_fetch_request_v12(buf: Buffer, pos: int, version: int) -> tuple[FetchRe
         pos += 1
         if partitions_1_count > 126:
             partitions_1_count, pos = read_length(buf, pos - 1)
-        if partitions_1_count * 33 > size - pos:
-            raise too_many(partitions_1_count, size - pos)
-        if partitions_1_count < 0:
-            raise null_refused("FetchRequest.partitions")
+        if partitions_1_count < 0 or partitions_1_count * 33 > size - pos:
+            raise count_refused(partitions_1_count, size - pos)
         partitions_1_items: list[FetchPartition] = []
         for _ in range(partitions_1_count):
             partition_2, current_leader_epoch_2, fetch_offset_2, last_fetched_epoch_2, log_start_offset_2, partition_max_bytes_2, tags = unpack_iiqiqiB(buf, pos)
@@ -424,10 +388,8 @@ def read_fetch_request_v12(buf: Buffer, pos: int, version: int) -> tuple[FetchRe
     pos += 1
     if forgotten_topics_data_count > 126:
         forgotten_topics_data_count, pos = read_length(buf, pos - 1)
-    if forgotten_topics_data_count * 3 > size - pos:
-        raise too_many(forgotten_topics_data_count, size - pos)
-    if forgotten_topics_data_count < 0:
-        raise null_refused("FetchRequest.forgotten_topics_data")
+    if forgotten_topics_data_count < 0 or forgotten_topics_data_count * 3 > size - pos:
+        raise count_refused(forgotten_topics_data_count, size - pos)
     forgotten_topics_data_items: list[ForgottenTopic] = []
     for _ in range(forgotten_topics_data_count):
         length = buf[pos] - 1
@@ -445,10 +407,8 @@ def read_fetch_request_v12(buf: Buffer, pos: int, version: int) -> tuple[FetchRe
         pos += 1
         if partitions_3_count > 126:
             partitions_3_count, pos = read_length(buf, pos - 1)
-        if partitions_3_count * 4 > size - pos:
-            raise too_many(partitions_3_count, size - pos)
-        if partitions_3_count < 0:
-            raise null_refused("FetchRequest.partitions")
+        if partitions_3_count < 0 or partitions_3_count * 4 > size - pos:
+            raise count_refused(partitions_3_count, size - pos)
         partitions_3, pos = read_int32s(buf, pos, partitions_3_count)
         if buf[pos]:
             pos = skip_tags(buf, pos)
@@ -491,10 +451,8 @@ def read_fetch_request_v13(buf: Buffer, pos: int, version: int) -> tuple[FetchRe
     pos += 1
     if topics_count > 126:
         topics_count, pos = read_length(buf, pos - 1)
-    if topics_count * 18 > size - pos:
-        raise too_many(topics_count, size - pos)
-    if topics_count < 0:
-        raise null_refused("FetchRequest.topics")
+    if topics_count < 0 or topics_count * 18 > size - pos:
+        raise count_refused(topics_count, size - pos)
     topics_items: list[FetchTopic] = []
     for _ in range(topics_count):
         (topic_id_1,) = unpack_u(buf, pos)
@@ -503,10 +461,8 @@ def read_fetch_request_v13(buf: Buffer, pos: int, version: int) -> tuple[FetchRe
         pos += 1
         if partitions_1_count > 126:
             partitions_1_count, pos = read_length(buf, pos - 1)
-        if partitions_1_count * 33 > size - pos:
-            raise too_many(partitions_1_count, size - pos)
-        if partitions_1_count < 0:
-            raise null_refused("FetchRequest.partitions")
+        if partitions_1_count < 0 or partitions_1_count * 33 > size - pos:
+            raise count_refused(partitions_1_count, size - pos)
         partitions_1_items: list[FetchPartition] = []
         for _ in range(partitions_1_count):
             partition_2, current_leader_epoch_2, fetch_offset_2, last_fetched_epoch_2, log_start_offset_2, partition_max_bytes_2, tags = unpack_iiqiqiB(buf, pos)
@@ -525,10 +481,8 @@ def read_fetch_request_v13(buf: Buffer, pos: int, version: int) -> tuple[FetchRe
     pos += 1
     if forgotten_topics_data_count > 126:
         forgotten_topics_data_count, pos = read_length(buf, pos - 1)
-    if forgotten_topics_data_count * 18 > size - pos:
-        raise too_many(forgotten_topics_data_count, size - pos)
-    if forgotten_topics_data_count < 0:
-        raise null_refused("FetchRequest.forgotten_topics_data")
+    if forgotten_topics_data_count < 0 or forgotten_topics_data_count * 18 > size - pos:
+        raise count_refused(forgotten_topics_data_count, size - pos)
     forgotten_topics_data_items: list[ForgottenTopic] = []
     for _ in range(forgotten_topics_data_count):
         (topic_id_3,) = unpack_u(buf, pos)
@@ -537,10 +491,8 @@ def read_fetch_request_v13(buf: Buffer, pos: int, version: int) -> tuple[FetchRe
         pos += 1
         if partitions_3_count > 126:
             partitions_3_count, pos = read_length(buf, pos - 1)
-        if partitions_3_count * 4 > size - pos:
-            raise too_many(partitions_3_count, size - pos)
-        if partitions_3_count < 0:
-            raise null_refused("FetchRequest.partitions")
+        if partitions_3_count < 0 or partitions_3_count * 4 > size - pos:
+            raise count_refused(partitions_3_count, size - pos)
         partitions_3, pos = read_int32s(buf, pos, partitions_3_count)
         if buf[pos]:
             pos = skip_tags(buf, pos)
@@ -583,10 +535,8 @@ def read_fetch_request_v15(buf: Buffer, pos: int, version: int) -> tuple[FetchRe
     pos += 1
     if topics_count > 126:
         topics_count, pos = read_length(buf, pos - 1)
-    if topics_count * 18 > size - pos:
-        raise too_many(topics_count, size - pos)
-    if topics_count < 0:
-        raise null_refused("FetchRequest.topics")
+    if topics_count < 0 or topics_count * 18 > size - pos:
+        raise count_refused(topics_count, size - pos)
     topics_items: list[FetchTopic] = []
     for _ in range(topics_count):
         (topic_id_1,) = unpack_u(buf, pos)
@@ -595,10 +545,8 @@ def read_fetch_request_v15(buf: Buffer, pos: int, version: int) -> tuple[FetchRe
         pos += 1
         if partitions_1_count > 126:
             partitions_1_count, pos = read_length(buf, pos - 1)
-        if partitions_1_count * 33 > size - pos:
-            raise too_many(partitions_1_count, size - pos)
-        if partitions_1_count < 0:
-            raise null_refused("FetchRequest.partitions")
+        if partitions_1_count < 0 or partitions_1_count * 33 > size - pos:
+            raise count_refused(partitions_1_count, size - pos)
         partitions_1_items: list[FetchPartition] = []
         for _ in range(partitions_1_count):
             partition_2, current_leader_epoch_2, fetch_offset_2, last_fetched_epoch_2, log_start_offset_2, partition_max_bytes_2, tags = unpack_iiqiqiB(buf, pos)
@@ -617,10 +565,8 @@ def read_fetch_request_v15(buf: Buffer, pos: int, version: int) -> tuple[FetchRe
     pos += 1
     if forgotten_topics_data_count > 126:
         forgotten_topics_data_count, pos = read_length(buf, pos - 1)
-    if forgotten_topics_data_count * 18 > size - pos:
-        raise too_many(forgotten_topics_data_count, size - pos)
-    if forgotten_topics_data_count < 0:
-        raise null_refused("FetchRequest.forgotten_topics_data")
+    if forgotten_topics_data_count < 0 or forgotten_topics_data_count * 18 > size - pos:
+        raise count_refused(forgotten_topics_data_count, size - pos)
     forgotten_topics_data_items: list[ForgottenTopic] = []
     for _ in range(forgotten_topics_data_count):
         (topic_id_3,) = unpack_u(buf, pos)
@@ -629,10 +575,8 @@ def read_fetch_request_v15(buf: Buffer, pos: int, version: int) -> tuple[FetchRe
         pos += 1
         if partitions_3_count > 126:
             partitions_3_count, pos = read_length(buf, pos - 1)
-        if partitions_3_count * 4 > size - pos:
-            raise too_many(partitions_3_count, size - pos)
-        if partitions_3_count < 0:
-            raise null_refused("FetchRequest.partitions")
+        if partitions_3_count < 0 or partitions_3_count * 4 > size - pos:
+            raise count_refused(partitions_3_count, size - pos)
         partitions_3, pos = read_int32s(buf, pos, partitions_3_count)
         if buf[pos]:
             pos = skip_tags(buf, pos)
@@ -682,10 +626,8 @@ def read_fetch_request_v17(buf: Buffer, pos: int, version: int) -> tuple[FetchRe
     pos += 1
     if topics_count > 126:
         topics_count, pos = read_length(buf, pos - 1)
-    if topics_count * 18 > size - pos:
-        raise too_many(topics_count, size - pos)
-    if topics_count < 0:
-        raise null_refused("FetchRequest.topics")
+    if topics_count < 0 or topics_count * 18 > size - pos:
+        raise count_refused(topics_count, size - pos)
     topics_items: list[FetchTopic] = []
     for _ in range(topics_count):
         (topic_id_1,) = unpack_u(buf, pos)
@@ -694,10 +636,8 @@ def read_fetch_request_v17(buf: Buffer, pos: int, version: int) -> tuple[FetchRe
         pos += 1
         if partitions_1_count > 126:
             partitions_1_count, pos = read_length(buf, pos - 1)
-        if partitions_1_count * 33 > size - pos:
-            raise too_many(partitions_1_count, size - pos)
-        if partitions_1_count < 0:
-            raise null_refused("FetchRequest.partitions")
+        if partitions_1_count < 0 or partitions_1_count * 33 > size - pos:
+            raise count_refused(partitions_1_count, size - pos)
         partitions_1_items: list[FetchPartition] = []
         for _ in range(partitions_1_count):
             partition_2, current_leader_epoch_2, fetch_offset_2, last_fetched_epoch_2, log_start_offset_2, partition_max_bytes_2 = unpack_iiqiqi(buf, pos)
@@ -728,10 +668,8 @@ def read_fetch_request_v17(buf: Buffer, pos: int, version: int) -> tuple[FetchRe
     pos += 1
     if forgotten_topics_data_count > 126:
         forgotten_topics_data_count, pos = read_length(buf, pos - 1)
-    if forgotten_topics_data_count * 18 > size - pos:
-        raise too_many(forgotten_topics_data_count, size - pos)
-    if forgotten_topics_data_count < 0:
-        raise null_refused("FetchRequest.forgotten_topics_data")
+    if forgotten_topics_data_count < 0 or forgotten_topics_data_count * 18 > size - pos:
+        raise count_refused(forgotten_topics_data_count, size - pos)
     forgotten_topics_data_items: list[ForgottenTopic] = []
     for _ in range(forgotten_topics_data_count):
         (topic_id_3,) = unpack_u(buf, pos)
@@ -740,10 +678,8 @@ def read_fetch_request_v17(buf: Buffer, pos: int, version: int) -> tuple[FetchRe
         pos += 1
         if partitions_3_count > 126:
             partitions_3_count, pos = read_length(buf, pos - 1)
-        if partitions_3_count * 4 > size - pos:
-            raise too_many(partitions_3_count, size - pos)
-        if partitions_3_count < 0:
-            raise null_refused("FetchRequest.partitions")
+        if partitions_3_count < 0 or partitions_3_count * 4 > size - pos:
+            raise count_refused(partitions_3_count, size - pos)
         partitions_3, pos = read_int32s(buf, pos, partitions_3_count)
         if buf[pos]:
             pos = skip_tags(buf, pos)
@@ -793,10 +729,8 @@ def read_fetch_request_v18(buf: Buffer, pos: int, version: int) -> tuple[FetchRe
     pos += 1
     if topics_count > 126:
         topics_count, pos = read_length(buf, pos - 1)
-    if topics_count * 18 > size - pos:
-        raise too_many(topics_count, size - pos)
-    if topics_count < 0:
-        raise null_refused("FetchRequest.topics")
+    if topics_count < 0 or topics_count * 18 > size - pos:
+        raise count_refused(topics_count, size - pos)
     topics_items: list[FetchTopic] = []
     for _ in range(topics_count):
         (topic_id_1,) = unpack_u(buf, pos)
@@ -805,10 +739,8 @@ def read_fetch_request_v18(buf: Buffer, pos: int, version: int) -> tuple[FetchRe
         pos += 1
         if partitions_1_count > 126:
             partitions_1_count, pos = read_length(buf, pos - 1)
-        if partitions_1_count * 33 > size - pos:
-            raise too_many(partitions_1_count, size - pos)
-        if partitions_1_count < 0:
-            raise null_refused("FetchRequest.partitions")
+        if partitions_1_count < 0 or partitions_1_count * 33 > size - pos:
+            raise count_refused(partitions_1_count, size - pos)
         partitions_1_items: list[FetchPartition] = []
         for _ in range(partitions_1_count):
             partition_2, current_leader_epoch_2, fetch_offset_2, last_fetched_epoch_2, log_start_offset_2, partition_max_bytes_2 = unpack_iiqiqi(buf, pos)
@@ -843,10 +775,8 @@ def read_fetch_request_v18(buf: Buffer, pos: int, version: int) -> tuple[FetchRe
     pos += 1
     if forgotten_topics_data_count > 126:
         forgotten_topics_data_count, pos = read_length(buf, pos - 1)
-    if forgotten_topics_data_count * 18 > size - pos:
-        raise too_many(forgotten_topics_data_count, size - pos)
-    if forgotten_topics_data_count < 0:
-        raise null_refused("FetchRequest.forgotten_topics_data")
+    if forgotten_topics_data_count < 0 or forgotten_topics_data_count * 18 > size - pos:
+        raise count_refused(forgotten_topics_data_count, size - pos)
     forgotten_topics_data_items: list[ForgottenTopic] = []
     for _ in range(forgotten_topics_data_count):
         (topic_id_3,) = unpack_u(buf, pos)
@@ -855,10 +785,8 @@ def read_fetch_request_v18(buf: Buffer, pos: int, version: int) -> tuple[FetchRe
         pos += 1
         if partitions_3_count > 126:
             partitions_3_count, pos = read_length(buf, pos - 1)
-        if partitions_3_count * 4 > size - pos:
-            raise too_many(partitions_3_count, size - pos)
-        if partitions_3_count < 0:
-            raise null_refused("FetchRequest.partitions")
+        if partitions_3_count < 0 or partitions_3_count * 4 > size - pos:
+            raise count_refused(partitions_3_count, size - pos)
         partitions_3, pos = read_int32s(buf, pos, partitions_3_count)
         if buf[pos]:
             pos = skip_tags(buf, pos)
@@ -1375,10 +1303,8 @@ def read_fetch_response_v4(buf: Buffer, pos: int, version: int) -> tuple[FetchRe
     pos += 4
     (responses_count,) = unpack_i(buf, pos)
     pos += 4
-    if responses_count * 6 > size - pos:
-        raise too_many(responses_count, size - pos)
-    if responses_count < 0:
-        raise null_refused("FetchResponse.responses")
+    if responses_count < 0 or responses_count * 6 > size - pos:
+        raise count_refused(responses_count, size - pos)
     responses_items: list[FetchableTopicResponse] = []
     for _ in range(responses_count):
         (length,) = unpack_h(buf, pos)
@@ -1392,10 +1318,8 @@ def read_fetch_response_v4(buf: Buffer, pos: int, version: int) -> tuple[FetchRe
         pos = end
         (partitions_1_count,) = unpack_i(buf, pos)
         pos += 4
-        if partitions_1_count * 30 > size - pos:
-            raise too_many(partitions_1_count, size - pos)
-        if partitions_1_count < 0:
-            raise null_refused("FetchResponse.partitions")
+        if partitions_1_count < 0 or partitions_1_count * 30 > size - pos:
+            raise count_refused(partitions_1_count, size - pos)
         partitions_1_items: list[PartitionData] = []
         for _ in range(partitions_1_count):
             partition_index_2, error_code_2, high_watermark_2, last_stable_offset_2 = unpack_ihqq(buf, pos)
@@ -1403,7 +1327,7 @@ def read_fetch_response_v4(buf: Buffer, pos: int, version: int) -> tuple[FetchRe
             (aborted_transactions_2_count,) = unpack_i(buf, pos)
             pos += 4
             if aborted_transactions_2_count * 16 > size - pos:
-                raise too_many(aborted_transactions_2_count, size - pos)
+                raise count_refused(aborted_transactions_2_count, size - pos)
             aborted_transactions_2: tuple[AbortedTransaction, ...] | None = None
             if aborted_transactions_2_count >= 0:
                 aborted_transactions_2_items: list[AbortedTransaction] = []
@@ -1416,8 +1340,11 @@ def read_fetch_response_v4(buf: Buffer, pos: int, version: int) -> tuple[FetchRe
             pos += 4
             records_2: Batches | None = None
             if length >= 0:
-                data, pos = read_data(buf, pos, length)
-                records_2 = read_batches(data)
+                end = pos + length
+                if end > size:
+                    raise data_refused(length, size - pos)
+                records_2 = read_batches(buf[pos:end])
+                pos = end
             partitions_1_items.append(new(PartitionData, (partition_index_2, error_code_2, high_watermark_2, last_stable_offset_2, -1, DEFAULT_EpochEndOffset, DEFAULT_LeaderIdAndEpoch, DEFAULT_SnapshotId, aborted_transactions_2, -1, records_2)))
         partitions_1 = tuple(partitions_1_items)
         responses_items.append(new(FetchableTopicResponse, (topic_1, ZERO_UUID, partitions_1)))
@@ -1431,10 +1358,8 @@ def read_fetch_response_v5(buf: Buffer, pos: int, version: int) -> tuple[FetchRe
     pos += 4
     (responses_count,) = unpack_i(buf, pos)
     pos += 4
-    if responses_count * 6 > size - pos:
-        raise too_many(responses_count, size - pos)
-    if responses_count < 0:
-        raise null_refused("FetchResponse.responses")
+    if responses_count < 0 or responses_count * 6 > size - pos:
+        raise count_refused(responses_count, size - pos)
     responses_items: list[FetchableTopicResponse] = []
     for _ in range(responses_count):
         (length,) = unpack_h(buf, pos)
@@ -1448,10 +1373,8 @@ def read_fetch_response_v5(buf: Buffer, pos: int, version: int) -> tuple[FetchRe
         pos = end
         (partitions_1_count,) = unpack_i(buf, pos)
         pos += 4
-        if partitions_1_count * 38 > size - pos:
-            raise too_many(partitions_1_count, size - pos)
-        if partitions_1_count < 0:
-            raise null_refused("FetchResponse.partitions")
+        if partitions_1_count < 0 or partitions_1_count * 38 > size - pos:
+            raise count_refused(partitions_1_count, size - pos)
         partitions_1_items: list[PartitionData] = []
         for _ in range(partitions_1_count):
             partition_index_2, error_code_2, high_watermark_2, last_stable_offset_2, log_start_offset_2 = unpack_ihqqq(buf, pos)
@@ -1459,7 +1382,7 @@ def read_fetch_response_v5(buf: Buffer, pos: int, version: int) -> tuple[FetchRe
             (aborted_transactions_2_count,) = unpack_i(buf, pos)
             pos += 4
             if aborted_transactions_2_count * 16 > size - pos:
-                raise too_many(aborted_transactions_2_count, size - pos)
+                raise count_refused(aborted_transactions_2_count, size - pos)
             aborted_transactions_2: tuple[AbortedTransaction, ...] | None = None
             if aborted_transactions_2_count >= 0:
                 aborted_transactions_2_items: list[AbortedTransaction] = []
@@ -1472,8 +1395,11 @@ def read_fetch_response_v5(buf: Buffer, pos: int, version: int) -> tuple[FetchRe
             pos += 4
             records_2: Batches | None = None
             if length >= 0:
-                data, pos = read_data(buf, pos, length)
-                records_2 = read_batches(data)
+                end = pos + length
+                if end > size:
+                    raise data_refused(length, size - pos)
+                records_2 = read_batches(buf[pos:end])
+                pos = end
             partitions_1_items.append(new(PartitionData, (partition_index_2, error_code_2, high_watermark_2, last_stable_offset_2, log_start_offset_2, DEFAULT_EpochEndOffset, DEFAULT_LeaderIdAndEpoch, DEFAULT_SnapshotId, aborted_transactions_2, -1, records_2)))
         partitions_1 = tuple(partitions_1_items)
         responses_items.append(new(FetchableTopicResponse, (topic_1, ZERO_UUID, partitions_1)))
@@ -1487,10 +1413,8 @@ def read_fetch_response_v7(buf: Buffer, pos: int, version: int) -> tuple[FetchRe
     pos += 10
     (responses_count,) = unpack_i(buf, pos)
     pos += 4
-    if responses_count * 6 > size - pos:
-        raise too_many(responses_count, size - pos)
-    if responses_count < 0:
-        raise null_refused("FetchResponse.responses")
+    if responses_count < 0 or responses_count * 6 > size - pos:
+        raise count_refused(responses_count, size - pos)
     responses_items: list[FetchableTopicResponse] = []
     for _ in range(responses_count):
         (length,) = unpack_h(buf, pos)
@@ -1504,10 +1428,8 @@ def read_fetch_response_v7(buf: Buffer, pos: int, version: int) -> tuple[FetchRe
         pos = end
         (partitions_1_count,) = unpack_i(buf, pos)
         pos += 4
-        if partitions_1_count * 38 > size - pos:
-            raise too_many(partitions_1_count, size - pos)
-        if partitions_1_count < 0:
-            raise null_refused("FetchResponse.partitions")
+        if partitions_1_count < 0 or partitions_1_count * 38 > size - pos:
+            raise count_refused(partitions_1_count, size - pos)
         partitions_1_items: list[PartitionData] = []
         for _ in range(partitions_1_count):
             partition_index_2, error_code_2, high_watermark_2, last_stable_offset_2, log_start_offset_2 = unpack_ihqqq(buf, pos)
@@ -1515,7 +1437,7 @@ def read_fetch_response_v7(buf: Buffer, pos: int, version: int) -> tuple[FetchRe
             (aborted_transactions_2_count,) = unpack_i(buf, pos)
             pos += 4
             if aborted_transactions_2_count * 16 > size - pos:
-                raise too_many(aborted_transactions_2_count, size - pos)
+                raise count_refused(aborted_transactions_2_count, size - pos)
             aborted_transactions_2: tuple[AbortedTransaction, ...] | None = None
             if aborted_transactions_2_count >= 0:
                 aborted_transactions_2_items: list[AbortedTransaction] = []
@@ -1528,8 +1450,11 @@ def read_fetch_response_v7(buf: Buffer, pos: int, version: int) -> tuple[FetchRe
             pos += 4
             records_2: Batches | None = None
             if length >= 0:
-                data, pos = read_data(buf, pos, length)
-                records_2 = read_batches(data)
+                end = pos + length
+                if end > size:
+                    raise data_refused(length, size - pos)
+                records_2 = read_batches(buf[pos:end])
+                pos = end
             partitions_1_items.append(new(PartitionData, (partition_index_2, error_code_2, high_watermark_2, last_stable_offset_2, log_start_offset_2, DEFAULT_EpochEndOffset, DEFAULT_LeaderIdAndEpoch, DEFAULT_SnapshotId, aborted_transactions_2, -1, records_2)))
         partitions_1 = tuple(partitions_1_items)
         responses_items.append(new(FetchableTopicResponse, (topic_1, ZERO_UUID, partitions_1)))
@@ -1543,10 +1468,8 @@ def read_fetch_response_v11(buf: Buffer, pos: int, version: int) -> tuple[FetchR
     pos += 10
     (responses_count,) = unpack_i(buf, pos)
     pos += 4
-    if responses_count * 6 > size - pos:
-        raise too_many(responses_count, size - pos)
-    if responses_count < 0:
-        raise null_refused("FetchResponse.responses")
+    if responses_count < 0 or responses_count * 6 > size - pos:
+        raise count_refused(responses_count, size - pos)
     responses_items: list[FetchableTopicResponse] = []
     for _ in range(responses_count):
         (length,) = unpack_h(buf, pos)
@@ -1560,10 +1483,8 @@ def read_fetch_response_v11(buf: Buffer, pos: int, version: int) -> tuple[FetchR
         pos = end
         (partitions_1_count,) = unpack_i(buf, pos)
         pos += 4
-        if partitions_1_count * 42 > size - pos:
-            raise too_many(partitions_1_count, size - pos)
-        if partitions_1_count < 0:
-            raise null_refused("FetchResponse.partitions")
+        if partitions_1_count < 0 or partitions_1_count * 42 > size - pos:
+            raise count_refused(partitions_1_count, size - pos)
         partitions_1_items: list[PartitionData] = []
         for _ in range(partitions_1_count):
             partition_index_2, error_code_2, high_watermark_2, last_stable_offset_2, log_start_offset_2 = unpack_ihqqq(buf, pos)
@@ -1571,7 +1492,7 @@ def read_fetch_response_v11(buf: Buffer, pos: int, version: int) -> tuple[FetchR
             (aborted_transactions_2_count,) = unpack_i(buf, pos)
             pos += 4
             if aborted_transactions_2_count * 16 > size - pos:
-                raise too_many(aborted_transactions_2_count, size - pos)
+                raise count_refused(aborted_transactions_2_count, size - pos)
             aborted_transactions_2: tuple[AbortedTransaction, ...] | None = None
             if aborted_transactions_2_count >= 0:
                 aborted_transactions_2_items: list[AbortedTransaction] = []
@@ -1586,8 +1507,11 @@ def read_fetch_response_v11(buf: Buffer, pos: int, version: int) -> tuple[FetchR
             pos += 4
             records_2: Batches | None = None
             if length >= 0:
-                data, pos = read_data(buf, pos, length)
-                records_2 = read_batches(data)
+                end = pos + length
+                if end > size:
+                    raise data_refused(length, size - pos)
+                records_2 = read_batches(buf[pos:end])
+                pos = end
             partitions_1_items.append(new(PartitionData, (partition_index_2, error_code_2, high_watermark_2, last_stable_offset_2, log_start_offset_2, DEFAULT_EpochEndOffset, DEFAULT_LeaderIdAndEpoch, DEFAULT_SnapshotId, aborted_transactions_2, preferred_read_replica_2, records_2)))
         partitions_1 = tuple(partitions_1_items)
         responses_items.append(new(FetchableTopicResponse, (topic_1, ZERO_UUID, partitions_1)))
@@ -1603,10 +1527,8 @@ def read_fetch_response_v12(buf: Buffer, pos: int, version: int) -> tuple[FetchR
     pos += 1
     if responses_count > 126:
         responses_count, pos = read_length(buf, pos - 1)
-    if responses_count * 3 > size - pos:
-        raise too_many(responses_count, size - pos)
-    if responses_count < 0:
-        raise null_refused("FetchResponse.responses")
+    if responses_count < 0 or responses_count * 3 > size - pos:
+        raise count_refused(responses_count, size - pos)
     responses_items: list[FetchableTopicResponse] = []
     for _ in range(responses_count):
         length = buf[pos] - 1
@@ -1624,10 +1546,8 @@ def read_fetch_response_v12(buf: Buffer, pos: int, version: int) -> tuple[FetchR
         pos += 1
         if partitions_1_count > 126:
             partitions_1_count, pos = read_length(buf, pos - 1)
-        if partitions_1_count * 37 > size - pos:
-            raise too_many(partitions_1_count, size - pos)
-        if partitions_1_count < 0:
-            raise null_refused("FetchResponse.partitions")
+        if partitions_1_count < 0 or partitions_1_count * 37 > size - pos:
+            raise count_refused(partitions_1_count, size - pos)
         partitions_1_items: list[PartitionData] = []
         for _ in range(partitions_1_count):
             partition_index_2, error_code_2, high_watermark_2, last_stable_offset_2, log_start_offset_2 = unpack_ihqqq(buf, pos)
@@ -1637,7 +1557,7 @@ def read_fetch_response_v12(buf: Buffer, pos: int, version: int) -> tuple[FetchR
             if aborted_transactions_2_count > 126:
                 aborted_transactions_2_count, pos = read_length(buf, pos - 1)
             if aborted_transactions_2_count * 17 > size - pos:
-                raise too_many(aborted_transactions_2_count, size - pos)
+                raise count_refused(aborted_transactions_2_count, size - pos)
             aborted_transactions_2: tuple[AbortedTransaction, ...] | None = None
             if aborted_transactions_2_count >= 0:
                 aborted_transactions_2_items: list[AbortedTransaction] = []
@@ -1653,11 +1573,18 @@ def read_fetch_response_v12(buf: Buffer, pos: int, version: int) -> tuple[FetchR
             length = buf[pos] - 1
             pos += 1
             if length > 126:
-                length, pos = read_length(buf, pos - 1)
+                if buf[pos] < 0x80:
+                    length += (buf[pos] - 1) << 7
+                    pos += 1
+                else:
+                    length, pos = read_length(buf, pos - 1)
             records_2: Batches | None = None
             if length >= 0:
-                data, pos = read_data(buf, pos, length)
-                records_2 = read_batches(data)
+                end = pos + length
+                if end > size:
+                    raise data_refused(length, size - pos)
+                records_2 = read_batches(buf[pos:end])
+                pos = end
             diverging_epoch_2: EpochEndOffset = DEFAULT_EpochEndOffset
             current_leader_2: LeaderIdAndEpoch = DEFAULT_LeaderIdAndEpoch
             snapshot_id_2: SnapshotId = DEFAULT_SnapshotId
@@ -1712,10 +1639,8 @@ def read_fetch_response_v13(buf: Buffer, pos: int, version: int) -> tuple[FetchR
     pos += 1
     if responses_count > 126:
         responses_count, pos = read_length(buf, pos - 1)
-    if responses_count * 18 > size - pos:
-        raise too_many(responses_count, size - pos)
-    if responses_count < 0:
-        raise null_refused("FetchResponse.responses")
+    if responses_count < 0 or responses_count * 18 > size - pos:
+        raise count_refused(responses_count, size - pos)
     responses_items: list[FetchableTopicResponse] = []
     for _ in range(responses_count):
         (topic_id_1,) = unpack_u(buf, pos)
@@ -1724,10 +1649,8 @@ def read_fetch_response_v13(buf: Buffer, pos: int, version: int) -> tuple[FetchR
         pos += 1
         if partitions_1_count > 126:
             partitions_1_count, pos = read_length(buf, pos - 1)
-        if partitions_1_count * 37 > size - pos:
-            raise too_many(partitions_1_count, size - pos)
-        if partitions_1_count < 0:
-            raise null_refused("FetchResponse.partitions")
+        if partitions_1_count < 0 or partitions_1_count * 37 > size - pos:
+            raise count_refused(partitions_1_count, size - pos)
         partitions_1_items: list[PartitionData] = []
         for _ in range(partitions_1_count):
             partition_index_2, error_code_2, high_watermark_2, last_stable_offset_2, log_start_offset_2 = unpack_ihqqq(buf, pos)
@@ -1737,7 +1660,7 @@ def read_fetch_response_v13(buf: Buffer, pos: int, version: int) -> tuple[FetchR
             if aborted_transactions_2_count > 126:
                 aborted_transactions_2_count, pos = read_length(buf, pos - 1)
             if aborted_transactions_2_count * 17 > size - pos:
-                raise too_many(aborted_transactions_2_count, size - pos)
+                raise count_refused(aborted_transactions_2_count, size - pos)
             aborted_transactions_2: tuple[AbortedTransaction, ...] | None = None
             if aborted_transactions_2_count >= 0:
                 aborted_transactions_2_items: list[AbortedTransaction] = []
@@ -1753,11 +1676,18 @@ def read_fetch_response_v13(buf: Buffer, pos: int, version: int) -> tuple[FetchR
             length = buf[pos] - 1
             pos += 1
             if length > 126:
-                length, pos = read_length(buf, pos - 1)
+                if buf[pos] < 0x80:
+                    length += (buf[pos] - 1) << 7
+                    pos += 1
+                else:
+                    length, pos = read_length(buf, pos - 1)
             records_2: Batches | None = None
             if length >= 0:
-                data, pos = read_data(buf, pos, length)
-                records_2 = read_batches(data)
+                end = pos + length
+                if end > size:
+                    raise data_refused(length, size - pos)
+                records_2 = read_batches(buf[pos:end])
+                pos = end
             diverging_epoch_2: EpochEndOffset = DEFAULT_EpochEndOffset
             current_leader_2: LeaderIdAndEpoch = DEFAULT_LeaderIdAndEpoch
             snapshot_id_2: SnapshotId = DEFAULT_SnapshotId
@@ -1812,10 +1742,8 @@ def read_fetch_response_v16(buf: Buffer, pos: int, version: int) -> tuple[FetchR
     pos += 1
     if responses_count > 126:
         responses_count, pos = read_length(buf, pos - 1)
-    if responses_count * 18 > size - pos:
-        raise too_many(responses_count, size - pos)
-    if responses_count < 0:
-        raise null_refused("FetchResponse.responses")
+    if responses_count < 0 or responses_count * 18 > size - pos:
+        raise count_refused(responses_count, size - pos)
     responses_items: list[FetchableTopicResponse] = []
     for _ in range(responses_count):
         (topic_id_1,) = unpack_u(buf, pos)
@@ -1824,10 +1752,8 @@ def read_fetch_response_v16(buf: Buffer, pos: int, version: int) -> tuple[FetchR
         pos += 1
         if partitions_1_count > 126:
             partitions_1_count, pos = read_length(buf, pos - 1)
-        if partitions_1_count * 37 > size - pos:
-            raise too_many(partitions_1_count, size - pos)
-        if partitions_1_count < 0:
-            raise null_refused("FetchResponse.partitions")
+        if partitions_1_count < 0 or partitions_1_count * 37 > size - pos:
+            raise count_refused(partitions_1_count, size - pos)
         partitions_1_items: list[PartitionData] = []
         for _ in range(partitions_1_count):
             partition_index_2, error_code_2, high_watermark_2, last_stable_offset_2, log_start_offset_2 = unpack_ihqqq(buf, pos)
@@ -1837,7 +1763,7 @@ def read_fetch_response_v16(buf: Buffer, pos: int, version: int) -> tuple[FetchR
             if aborted_transactions_2_count > 126:
                 aborted_transactions_2_count, pos = read_length(buf, pos - 1)
             if aborted_transactions_2_count * 17 > size - pos:
-                raise too_many(aborted_transactions_2_count, size - pos)
+                raise count_refused(aborted_transactions_2_count, size - pos)
             aborted_transactions_2: tuple[AbortedTransaction, ...] | None = None
             if aborted_transactions_2_count >= 0:
                 aborted_transactions_2_items: list[AbortedTransaction] = []
@@ -1853,11 +1779,18 @@ def read_fetch_response_v16(buf: Buffer, pos: int, version: int) -> tuple[FetchR
             length = buf[pos] - 1
             pos += 1
             if length > 126:
-                length, pos = read_length(buf, pos - 1)
+                if buf[pos] < 0x80:
+                    length += (buf[pos] - 1) << 7
+                    pos += 1
+                else:
+                    length, pos = read_length(buf, pos - 1)
             records_2: Batches | None = None
             if length >= 0:
-                data, pos = read_data(buf, pos, length)
-                records_2 = read_batches(data)
+                end = pos + length
+                if end > size:
+                    raise data_refused(length, size - pos)
+                records_2 = read_batches(buf[pos:end])
+                pos = end
             diverging_epoch_2: EpochEndOffset = DEFAULT_EpochEndOffset
             current_leader_2: LeaderIdAndEpoch = DEFAULT_LeaderIdAndEpoch
             snapshot_id_2: SnapshotId = DEFAULT_SnapshotId
@@ -1909,10 +1842,8 @@ def read_fetch_response_v16(buf: Buffer, pos: int, version: int) -> tuple[FetchR
                 pos += 1
                 if node_endpoints_count > 126:
                     node_endpoints_count, pos = read_length(buf, pos - 1)
-                if node_endpoints_count * 11 > size - pos:
-                    raise too_many(node_endpoints_count, size - pos)
-                if node_endpoints_count < 0:
-                    raise null_refused("FetchResponse.node_endpoints")
+                if node_endpoints_count < 0 or node_endpoints_count * 11 > size - pos:
+                    raise count_refused(node_endpoints_count, size - pos)
                 node_endpoints_items: list[NodeEndpoint] = []
                 for _ in range(node_endpoints_count):
                     (node_id_7,) = unpack_i(buf, pos)

@@ -19,12 +19,12 @@ from cotidal.wire.primitives import (
     Buffer,
     STRING_BYTES_MAX,
     absent_field,
+    count_refused,
     null_refused,
     pack_i,
     read_length,
     skip_tags,
     string_refused,
-    too_many,
     write_string,
     write_string_length,
     write_uvarint,
@@ -59,10 +59,8 @@ def read_list_offsets_request_v1(
     pos += 4
     (topics_count,) = unpack_i(buf, pos)
     pos += 4
-    if topics_count * 6 > size - pos:
-        raise too_many(topics_count, size - pos)
-    if topics_count < 0:
-        raise null_refused("ListOffsetsRequest.topics")
+    if topics_count < 0 or topics_count * 6 > size - pos:
+        raise count_refused(topics_count, size - pos)
     topics_items: list[ListOffsetsTopic] = []
     for _ in range(topics_count):
         (length,) = unpack_h(buf, pos)
@@ -76,10 +74,8 @@ def read_list_offsets_request_v1(
         pos = end
         (partitions_1_count,) = unpack_i(buf, pos)
         pos += 4
-        if partitions_1_count * 12 > size - pos:
-            raise too_many(partitions_1_count, size - pos)
-        if partitions_1_count < 0:
-            raise null_refused("ListOffsetsRequest.partitions")
+        if partitions_1_count < 0 or partitions_1_count * 12 > size - pos:
+            raise count_refused(partitions_1_count, size - pos)
         partitions_1_items: list[ListOffsetsPartition] = []
         for _ in range(partitions_1_count):
             partition_index_2, timestamp_2 = unpack_iq(buf, pos)
@@ -99,10 +95,8 @@ def read_list_offsets_request_v2(
     pos += 5
     (topics_count,) = unpack_i(buf, pos)
     pos += 4
-    if topics_count * 6 > size - pos:
-        raise too_many(topics_count, size - pos)
-    if topics_count < 0:
-        raise null_refused("ListOffsetsRequest.topics")
+    if topics_count < 0 or topics_count * 6 > size - pos:
+        raise count_refused(topics_count, size - pos)
     topics_items: list[ListOffsetsTopic] = []
     for _ in range(topics_count):
         (length,) = unpack_h(buf, pos)
@@ -116,10 +110,8 @@ def read_list_offsets_request_v2(
         pos = end
         (partitions_1_count,) = unpack_i(buf, pos)
         pos += 4
-        if partitions_1_count * 12 > size - pos:
-            raise too_many(partitions_1_count, size - pos)
-        if partitions_1_count < 0:
-            raise null_refused("ListOffsetsRequest.partitions")
+        if partitions_1_count < 0 or partitions_1_count * 12 > size - pos:
+            raise count_refused(partitions_1_count, size - pos)
         partitions_1_items: list[ListOffsetsPartition] = []
         for _ in range(partitions_1_count):
             partition_index_2, timestamp_2 = unpack_iq(buf, pos)
@@ -139,10 +131,8 @@ def read_list_offsets_request_v4(
     pos += 5
     (topics_count,) = unpack_i(buf, pos)
     pos += 4
-    if topics_count * 6 > size - pos:
-        raise too_many(topics_count, size - pos)
-    if topics_count < 0:
-        raise null_refused("ListOffsetsRequest.topics")
+    if topics_count < 0 or topics_count * 6 > size - pos:
+        raise count_refused(topics_count, size - pos)
     topics_items: list[ListOffsetsTopic] = []
     for _ in range(topics_count):
         (length,) = unpack_h(buf, pos)
@@ -156,10 +146,8 @@ def read_list_offsets_request_v4(
         pos = end
         (partitions_1_count,) = unpack_i(buf, pos)
         pos += 4
-        if partitions_1_count * 16 > size - pos:
-            raise too_many(partitions_1_count, size - pos)
-        if partitions_1_count < 0:
-            raise null_refused("ListOffsetsRequest.partitions")
+        if partitions_1_count < 0 or partitions_1_count * 16 > size - pos:
+            raise count_refused(partitions_1_count, size - pos)
         partitions_1_items: list[ListOffsetsPartition] = []
         for _ in range(partitions_1_count):
             partition_index_2, current_leader_epoch_2, timestamp_2 = unpack_iiq(buf, pos)
@@ -181,10 +169,8 @@ def read_list_offsets_request_v6(
     pos += 1
     if topics_count > 126:
         topics_count, pos = read_length(buf, pos - 1)
-    if topics_count * 3 > size - pos:
-        raise too_many(topics_count, size - pos)
-    if topics_count < 0:
-        raise null_refused("ListOffsetsRequest.topics")
+    if topics_count < 0 or topics_count * 3 > size - pos:
+        raise count_refused(topics_count, size - pos)
     topics_items: list[ListOffsetsTopic] = []
     for _ in range(topics_count):
         length = buf[pos] - 1
@@ -202,10 +188,8 @@ def read_list_offsets_request_v6(
         pos += 1
         if partitions_1_count > 126:
             partitions_1_count, pos = read_length(buf, pos - 1)
-        if partitions_1_count * 17 > size - pos:
-            raise too_many(partitions_1_count, size - pos)
-        if partitions_1_count < 0:
-            raise null_refused("ListOffsetsRequest.partitions")
+        if partitions_1_count < 0 or partitions_1_count * 17 > size - pos:
+            raise count_refused(partitions_1_count, size - pos)
         partitions_1_items: list[ListOffsetsPartition] = []
         for _ in range(partitions_1_count):
             partition_index_2, current_leader_epoch_2, timestamp_2, tags = unpack_iiqB(buf, pos)
@@ -237,10 +221,8 @@ def read_list_offsets_request_v10(
     pos += 1
     if topics_count > 126:
         topics_count, pos = read_length(buf, pos - 1)
-    if topics_count * 3 > size - pos:
-        raise too_many(topics_count, size - pos)
-    if topics_count < 0:
-        raise null_refused("ListOffsetsRequest.topics")
+    if topics_count < 0 or topics_count * 3 > size - pos:
+        raise count_refused(topics_count, size - pos)
     topics_items: list[ListOffsetsTopic] = []
     for _ in range(topics_count):
         length = buf[pos] - 1
@@ -258,10 +240,8 @@ def read_list_offsets_request_v10(
         pos += 1
         if partitions_1_count > 126:
             partitions_1_count, pos = read_length(buf, pos - 1)
-        if partitions_1_count * 17 > size - pos:
-            raise too_many(partitions_1_count, size - pos)
-        if partitions_1_count < 0:
-            raise null_refused("ListOffsetsRequest.partitions")
+        if partitions_1_count < 0 or partitions_1_count * 17 > size - pos:
+            raise count_refused(partitions_1_count, size - pos)
         partitions_1_items: list[ListOffsetsPartition] = []
         for _ in range(partitions_1_count):
             partition_index_2, current_leader_epoch_2, timestamp_2, tags = unpack_iiqB(buf, pos)
@@ -399,10 +379,8 @@ def read_list_offsets_response_v1(
     size = len(buf)
     (topics_count,) = unpack_i(buf, pos)
     pos += 4
-    if topics_count * 6 > size - pos:
-        raise too_many(topics_count, size - pos)
-    if topics_count < 0:
-        raise null_refused("ListOffsetsResponse.topics")
+    if topics_count < 0 or topics_count * 6 > size - pos:
+        raise count_refused(topics_count, size - pos)
     topics_items: list[ListOffsetsTopicResponse] = []
     for _ in range(topics_count):
         (length,) = unpack_h(buf, pos)
@@ -416,10 +394,8 @@ def read_list_offsets_response_v1(
         pos = end
         (partitions_1_count,) = unpack_i(buf, pos)
         pos += 4
-        if partitions_1_count * 22 > size - pos:
-            raise too_many(partitions_1_count, size - pos)
-        if partitions_1_count < 0:
-            raise null_refused("ListOffsetsResponse.partitions")
+        if partitions_1_count < 0 or partitions_1_count * 22 > size - pos:
+            raise count_refused(partitions_1_count, size - pos)
         partitions_1_items: list[ListOffsetsPartitionResponse] = []
         for _ in range(partitions_1_count):
             partition_index_2, error_code_2, timestamp_2, offset_2 = unpack_ihqq(buf, pos)
@@ -439,10 +415,8 @@ def read_list_offsets_response_v2(
     pos += 4
     (topics_count,) = unpack_i(buf, pos)
     pos += 4
-    if topics_count * 6 > size - pos:
-        raise too_many(topics_count, size - pos)
-    if topics_count < 0:
-        raise null_refused("ListOffsetsResponse.topics")
+    if topics_count < 0 or topics_count * 6 > size - pos:
+        raise count_refused(topics_count, size - pos)
     topics_items: list[ListOffsetsTopicResponse] = []
     for _ in range(topics_count):
         (length,) = unpack_h(buf, pos)
@@ -456,10 +430,8 @@ def read_list_offsets_response_v2(
         pos = end
         (partitions_1_count,) = unpack_i(buf, pos)
         pos += 4
-        if partitions_1_count * 22 > size - pos:
-            raise too_many(partitions_1_count, size - pos)
-        if partitions_1_count < 0:
-            raise null_refused("ListOffsetsResponse.partitions")
+        if partitions_1_count < 0 or partitions_1_count * 22 > size - pos:
+            raise count_refused(partitions_1_count, size - pos)
         partitions_1_items: list[ListOffsetsPartitionResponse] = []
         for _ in range(partitions_1_count):
             partition_index_2, error_code_2, timestamp_2, offset_2 = unpack_ihqq(buf, pos)
@@ -479,10 +451,8 @@ def read_list_offsets_response_v4(
     pos += 4
     (topics_count,) = unpack_i(buf, pos)
     pos += 4
-    if topics_count * 6 > size - pos:
-        raise too_many(topics_count, size - pos)
-    if topics_count < 0:
-        raise null_refused("ListOffsetsResponse.topics")
+    if topics_count < 0 or topics_count * 6 > size - pos:
+        raise count_refused(topics_count, size - pos)
     topics_items: list[ListOffsetsTopicResponse] = []
     for _ in range(topics_count):
         (length,) = unpack_h(buf, pos)
@@ -496,10 +466,8 @@ def read_list_offsets_response_v4(
         pos = end
         (partitions_1_count,) = unpack_i(buf, pos)
         pos += 4
-        if partitions_1_count * 26 > size - pos:
-            raise too_many(partitions_1_count, size - pos)
-        if partitions_1_count < 0:
-            raise null_refused("ListOffsetsResponse.partitions")
+        if partitions_1_count < 0 or partitions_1_count * 26 > size - pos:
+            raise count_refused(partitions_1_count, size - pos)
         partitions_1_items: list[ListOffsetsPartitionResponse] = []
         for _ in range(partitions_1_count):
             partition_index_2, error_code_2, timestamp_2, offset_2, leader_epoch_2 = unpack_ihqqi(buf, pos)
@@ -521,10 +489,8 @@ def read_list_offsets_response_v6(
     pos += 1
     if topics_count > 126:
         topics_count, pos = read_length(buf, pos - 1)
-    if topics_count * 3 > size - pos:
-        raise too_many(topics_count, size - pos)
-    if topics_count < 0:
-        raise null_refused("ListOffsetsResponse.topics")
+    if topics_count < 0 or topics_count * 3 > size - pos:
+        raise count_refused(topics_count, size - pos)
     topics_items: list[ListOffsetsTopicResponse] = []
     for _ in range(topics_count):
         length = buf[pos] - 1
@@ -542,10 +508,8 @@ def read_list_offsets_response_v6(
         pos += 1
         if partitions_1_count > 126:
             partitions_1_count, pos = read_length(buf, pos - 1)
-        if partitions_1_count * 27 > size - pos:
-            raise too_many(partitions_1_count, size - pos)
-        if partitions_1_count < 0:
-            raise null_refused("ListOffsetsResponse.partitions")
+        if partitions_1_count < 0 or partitions_1_count * 27 > size - pos:
+            raise count_refused(partitions_1_count, size - pos)
         partitions_1_items: list[ListOffsetsPartitionResponse] = []
         for _ in range(partitions_1_count):
             partition_index_2, error_code_2, timestamp_2, offset_2, leader_epoch_2, tags = unpack_ihqqiB(buf, pos)

@@ -20,6 +20,7 @@ from cotidal.wire.primitives import (
     Buffer,
     STRING_BYTES_MAX,
     absent_field,
+    count_refused,
     null_field,
     null_refused,
     pack_i,
@@ -31,7 +32,6 @@ from cotidal.wire.primitives import (
     read_nullable_string,
     skip_tags,
     string_refused,
-    too_many,
     write_compact_nullable_string,
     write_int32s,
     write_nullable_string,
@@ -160,10 +160,8 @@ def read_metadata_response_v0(buf: Buffer, pos: int, version: int) -> tuple[Meta
     size = len(buf)
     (brokers_count,) = unpack_i(buf, pos)
     pos += 4
-    if brokers_count * 10 > size - pos:
-        raise too_many(brokers_count, size - pos)
-    if brokers_count < 0:
-        raise null_refused("MetadataResponse.brokers")
+    if brokers_count < 0 or brokers_count * 10 > size - pos:
+        raise count_refused(brokers_count, size - pos)
     brokers_items: list[MetadataResponseBroker] = []
     for _ in range(brokers_count):
         (node_id_1,) = unpack_i(buf, pos)
@@ -183,10 +181,8 @@ def read_metadata_response_v0(buf: Buffer, pos: int, version: int) -> tuple[Meta
     brokers = tuple(brokers_items)
     (topics_count,) = unpack_i(buf, pos)
     pos += 4
-    if topics_count * 8 > size - pos:
-        raise too_many(topics_count, size - pos)
-    if topics_count < 0:
-        raise null_refused("MetadataResponse.topics")
+    if topics_count < 0 or topics_count * 8 > size - pos:
+        raise count_refused(topics_count, size - pos)
     topics_items: list[MetadataResponseTopic] = []
     for _ in range(topics_count):
         (error_code_2,) = unpack_h(buf, pos)
@@ -202,27 +198,21 @@ def read_metadata_response_v0(buf: Buffer, pos: int, version: int) -> tuple[Meta
         pos = end
         (partitions_2_count,) = unpack_i(buf, pos)
         pos += 4
-        if partitions_2_count * 18 > size - pos:
-            raise too_many(partitions_2_count, size - pos)
-        if partitions_2_count < 0:
-            raise null_refused("MetadataResponse.partitions")
+        if partitions_2_count < 0 or partitions_2_count * 18 > size - pos:
+            raise count_refused(partitions_2_count, size - pos)
         partitions_2_items: list[MetadataResponsePartition] = []
         for _ in range(partitions_2_count):
             error_code_3, partition_index_3, leader_id_3 = unpack_hii(buf, pos)
             pos += 10
             (replica_nodes_3_count,) = unpack_i(buf, pos)
             pos += 4
-            if replica_nodes_3_count * 4 > size - pos:
-                raise too_many(replica_nodes_3_count, size - pos)
-            if replica_nodes_3_count < 0:
-                raise null_refused("MetadataResponse.replica_nodes")
+            if replica_nodes_3_count < 0 or replica_nodes_3_count * 4 > size - pos:
+                raise count_refused(replica_nodes_3_count, size - pos)
             replica_nodes_3, pos = read_int32s(buf, pos, replica_nodes_3_count)
             (isr_nodes_3_count,) = unpack_i(buf, pos)
             pos += 4
-            if isr_nodes_3_count * 4 > size - pos:
-                raise too_many(isr_nodes_3_count, size - pos)
-            if isr_nodes_3_count < 0:
-                raise null_refused("MetadataResponse.isr_nodes")
+            if isr_nodes_3_count < 0 or isr_nodes_3_count * 4 > size - pos:
+                raise count_refused(isr_nodes_3_count, size - pos)
             isr_nodes_3, pos = read_int32s(buf, pos, isr_nodes_3_count)
             partitions_2_items.append(new(MetadataResponsePartition, (error_code_3, partition_index_3, leader_id_3, -1, replica_nodes_3, isr_nodes_3, ())))
         partitions_2 = tuple(partitions_2_items)
@@ -235,10 +225,8 @@ def read_metadata_response_v1(buf: Buffer, pos: int, version: int) -> tuple[Meta
     size = len(buf)
     (brokers_count,) = unpack_i(buf, pos)
     pos += 4
-    if brokers_count * 12 > size - pos:
-        raise too_many(brokers_count, size - pos)
-    if brokers_count < 0:
-        raise null_refused("MetadataResponse.brokers")
+    if brokers_count < 0 or brokers_count * 12 > size - pos:
+        raise count_refused(brokers_count, size - pos)
     brokers_items: list[MetadataResponseBroker] = []
     for _ in range(brokers_count):
         (node_id_1,) = unpack_i(buf, pos)
@@ -269,10 +257,8 @@ def read_metadata_response_v1(buf: Buffer, pos: int, version: int) -> tuple[Meta
     pos += 4
     (topics_count,) = unpack_i(buf, pos)
     pos += 4
-    if topics_count * 9 > size - pos:
-        raise too_many(topics_count, size - pos)
-    if topics_count < 0:
-        raise null_refused("MetadataResponse.topics")
+    if topics_count < 0 or topics_count * 9 > size - pos:
+        raise count_refused(topics_count, size - pos)
     topics_items: list[MetadataResponseTopic] = []
     for _ in range(topics_count):
         (error_code_2,) = unpack_h(buf, pos)
@@ -290,27 +276,21 @@ def read_metadata_response_v1(buf: Buffer, pos: int, version: int) -> tuple[Meta
         pos += 1
         (partitions_2_count,) = unpack_i(buf, pos)
         pos += 4
-        if partitions_2_count * 18 > size - pos:
-            raise too_many(partitions_2_count, size - pos)
-        if partitions_2_count < 0:
-            raise null_refused("MetadataResponse.partitions")
+        if partitions_2_count < 0 or partitions_2_count * 18 > size - pos:
+            raise count_refused(partitions_2_count, size - pos)
         partitions_2_items: list[MetadataResponsePartition] = []
         for _ in range(partitions_2_count):
             error_code_3, partition_index_3, leader_id_3 = unpack_hii(buf, pos)
             pos += 10
             (replica_nodes_3_count,) = unpack_i(buf, pos)
             pos += 4
-            if replica_nodes_3_count * 4 > size - pos:
-                raise too_many(replica_nodes_3_count, size - pos)
-            if replica_nodes_3_count < 0:
-                raise null_refused("MetadataResponse.replica_nodes")
+            if replica_nodes_3_count < 0 or replica_nodes_3_count * 4 > size - pos:
+                raise count_refused(replica_nodes_3_count, size - pos)
             replica_nodes_3, pos = read_int32s(buf, pos, replica_nodes_3_count)
             (isr_nodes_3_count,) = unpack_i(buf, pos)
             pos += 4
-            if isr_nodes_3_count * 4 > size - pos:
-                raise too_many(isr_nodes_3_count, size - pos)
-            if isr_nodes_3_count < 0:
-                raise null_refused("MetadataResponse.isr_nodes")
+            if isr_nodes_3_count < 0 or isr_nodes_3_count * 4 > size - pos:
+                raise count_refused(isr_nodes_3_count, size - pos)
             isr_nodes_3, pos = read_int32s(buf, pos, isr_nodes_3_count)
             partitions_2_items.append(new(MetadataResponsePartition, (error_code_3, partition_index_3, leader_id_3, -1, replica_nodes_3, isr_nodes_3, ())))
         partitions_2 = tuple(partitions_2_items)
@@ -323,10 +303,8 @@ def read_metadata_response_v2(buf: Buffer, pos: int, version: int) -> tuple[Meta
     size = len(buf)
     (brokers_count,) = unpack_i(buf, pos)
     pos += 4
-    if brokers_count * 12 > size - pos:
-        raise too_many(brokers_count, size - pos)
-    if brokers_count < 0:
-        raise null_refused("MetadataResponse.brokers")
+    if brokers_count < 0 or brokers_count * 12 > size - pos:
+        raise count_refused(brokers_count, size - pos)
     brokers_items: list[MetadataResponseBroker] = []
     for _ in range(brokers_count):
         (node_id_1,) = unpack_i(buf, pos)
@@ -366,10 +344,8 @@ def read_metadata_response_v2(buf: Buffer, pos: int, version: int) -> tuple[Meta
     pos += 4
     (topics_count,) = unpack_i(buf, pos)
     pos += 4
-    if topics_count * 9 > size - pos:
-        raise too_many(topics_count, size - pos)
-    if topics_count < 0:
-        raise null_refused("MetadataResponse.topics")
+    if topics_count < 0 or topics_count * 9 > size - pos:
+        raise count_refused(topics_count, size - pos)
     topics_items: list[MetadataResponseTopic] = []
     for _ in range(topics_count):
         (error_code_2,) = unpack_h(buf, pos)
@@ -387,27 +363,21 @@ def read_metadata_response_v2(buf: Buffer, pos: int, version: int) -> tuple[Meta
         pos += 1
         (partitions_2_count,) = unpack_i(buf, pos)
         pos += 4
-        if partitions_2_count * 18 > size - pos:
-            raise too_many(partitions_2_count, size - pos)
-        if partitions_2_count < 0:
-            raise null_refused("MetadataResponse.partitions")
+        if partitions_2_count < 0 or partitions_2_count * 18 > size - pos:
+            raise count_refused(partitions_2_count, size - pos)
         partitions_2_items: list[MetadataResponsePartition] = []
         for _ in range(partitions_2_count):
             error_code_3, partition_index_3, leader_id_3 = unpack_hii(buf, pos)
             pos += 10
             (replica_nodes_3_count,) = unpack_i(buf, pos)
             pos += 4
-            if replica_nodes_3_count * 4 > size - pos:
-                raise too_many(replica_nodes_3_count, size - pos)
-            if replica_nodes_3_count < 0:
-                raise null_refused("MetadataResponse.replica_nodes")
+            if replica_nodes_3_count < 0 or replica_nodes_3_count * 4 > size - pos:
+                raise count_refused(replica_nodes_3_count, size - pos)
             replica_nodes_3, pos = read_int32s(buf, pos, replica_nodes_3_count)
             (isr_nodes_3_count,) = unpack_i(buf, pos)
             pos += 4
-            if isr_nodes_3_count * 4 > size - pos:
-                raise too_many(isr_nodes_3_count, size - pos)
-            if isr_nodes_3_count < 0:
-                raise null_refused("MetadataResponse.isr_nodes")
+            if isr_nodes_3_count < 0 or isr_nodes_3_count * 4 > size - pos:
+                raise count_refused(isr_nodes_3_count, size - pos)
             isr_nodes_3, pos = read_int32s(buf, pos, isr_nodes_3_count)
             partitions_2_items.append(new(MetadataResponsePartition, (error_code_3, partition_index_3, leader_id_3, -1, replica_nodes_3, isr_nodes_3, ())))
         partitions_2 = tuple(partitions_2_items)
@@ -422,10 +392,8 @@ def read_metadata_response_v3(buf: Buffer, pos: int, version: int) -> tuple[Meta
     pos += 4
     (brokers_count,) = unpack_i(buf, pos)
     pos += 4
-    if brokers_count * 12 > size - pos:
-        raise too_many(brokers_count, size - pos)
-    if brokers_count < 0:
-        raise null_refused("MetadataResponse.brokers")
+    if brokers_count < 0 or brokers_count * 12 > size - pos:
+        raise count_refused(brokers_count, size - pos)
     brokers_items: list[MetadataResponseBroker] = []
     for _ in range(brokers_count):
         (node_id_1,) = unpack_i(buf, pos)
@@ -465,10 +433,8 @@ def read_metadata_response_v3(buf: Buffer, pos: int, version: int) -> tuple[Meta
     pos += 4
     (topics_count,) = unpack_i(buf, pos)
     pos += 4
-    if topics_count * 9 > size - pos:
-        raise too_many(topics_count, size - pos)
-    if topics_count < 0:
-        raise null_refused("MetadataResponse.topics")
+    if topics_count < 0 or topics_count * 9 > size - pos:
+        raise count_refused(topics_count, size - pos)
     topics_items: list[MetadataResponseTopic] = []
     for _ in range(topics_count):
         (error_code_2,) = unpack_h(buf, pos)
@@ -486,27 +452,21 @@ def read_metadata_response_v3(buf: Buffer, pos: int, version: int) -> tuple[Meta
         pos += 1
         (partitions_2_count,) = unpack_i(buf, pos)
         pos += 4
-        if partitions_2_count * 18 > size - pos:
-            raise too_many(partitions_2_count, size - pos)
-        if partitions_2_count < 0:
-            raise null_refused("MetadataResponse.partitions")
+        if partitions_2_count < 0 or partitions_2_count * 18 > size - pos:
+            raise count_refused(partitions_2_count, size - pos)
         partitions_2_items: list[MetadataResponsePartition] = []
         for _ in range(partitions_2_count):
             error_code_3, partition_index_3, leader_id_3 = unpack_hii(buf, pos)
             pos += 10
             (replica_nodes_3_count,) = unpack_i(buf, pos)
             pos += 4
-            if replica_nodes_3_count * 4 > size - pos:
-                raise too_many(replica_nodes_3_count, size - pos)
-            if replica_nodes_3_count < 0:
-                raise null_refused("MetadataResponse.replica_nodes")
+            if replica_nodes_3_count < 0 or replica_nodes_3_count * 4 > size - pos:
+                raise count_refused(replica_nodes_3_count, size - pos)
             replica_nodes_3, pos = read_int32s(buf, pos, replica_nodes_3_count)
             (isr_nodes_3_count,) = unpack_i(buf, pos)
             pos += 4
-            if isr_nodes_3_count * 4 > size - pos:
-                raise too_many(isr_nodes_3_count, size - pos)
-            if isr_nodes_3_count < 0:
-                raise null_refused("MetadataResponse.isr_nodes")
+            if isr_nodes_3_count < 0 or isr_nodes_3_count * 4 > size - pos:
+                raise count_refused(isr_nodes_3_count, size - pos)
             isr_nodes_3, pos = read_int32s(buf, pos, isr_nodes_3_count)
             partitions_2_items.append(new(MetadataResponsePartition, (error_code_3, partition_index_3, leader_id_3, -1, replica_nodes_3, isr_nodes_3, ())))
         partitions_2 = tuple(partitions_2_items)
@@ -521,10 +481,8 @@ def read_metadata_response_v5(buf: Buffer, pos: int, version: int) -> tuple[Meta
     pos += 4
     (brokers_count,) = unpack_i(buf, pos)
     pos += 4
-    if brokers_count * 12 > size - pos:
-        raise too_many(brokers_count, size - pos)
-    if brokers_count < 0:
-        raise null_refused("MetadataResponse.brokers")
+    if brokers_count < 0 or brokers_count * 12 > size - pos:
+        raise count_refused(brokers_count, size - pos)
     brokers_items: list[MetadataResponseBroker] = []
     for _ in range(brokers_count):
         (node_id_1,) = unpack_i(buf, pos)
@@ -564,10 +522,8 @@ def read_metadata_response_v5(buf: Buffer, pos: int, version: int) -> tuple[Meta
     pos += 4
     (topics_count,) = unpack_i(buf, pos)
     pos += 4
-    if topics_count * 9 > size - pos:
-        raise too_many(topics_count, size - pos)
-    if topics_count < 0:
-        raise null_refused("MetadataResponse.topics")
+    if topics_count < 0 or topics_count * 9 > size - pos:
+        raise count_refused(topics_count, size - pos)
     topics_items: list[MetadataResponseTopic] = []
     for _ in range(topics_count):
         (error_code_2,) = unpack_h(buf, pos)
@@ -585,34 +541,26 @@ def read_metadata_response_v5(buf: Buffer, pos: int, version: int) -> tuple[Meta
         pos += 1
         (partitions_2_count,) = unpack_i(buf, pos)
         pos += 4
-        if partitions_2_count * 22 > size - pos:
-            raise too_many(partitions_2_count, size - pos)
-        if partitions_2_count < 0:
-            raise null_refused("MetadataResponse.partitions")
+        if partitions_2_count < 0 or partitions_2_count * 22 > size - pos:
+            raise count_refused(partitions_2_count, size - pos)
         partitions_2_items: list[MetadataResponsePartition] = []
         for _ in range(partitions_2_count):
             error_code_3, partition_index_3, leader_id_3 = unpack_hii(buf, pos)
             pos += 10
             (replica_nodes_3_count,) = unpack_i(buf, pos)
             pos += 4
-            if replica_nodes_3_count * 4 > size - pos:
-                raise too_many(replica_nodes_3_count, size - pos)
-            if replica_nodes_3_count < 0:
-                raise null_refused("MetadataResponse.replica_nodes")
+            if replica_nodes_3_count < 0 or replica_nodes_3_count * 4 > size - pos:
+                raise count_refused(replica_nodes_3_count, size - pos)
             replica_nodes_3, pos = read_int32s(buf, pos, replica_nodes_3_count)
             (isr_nodes_3_count,) = unpack_i(buf, pos)
             pos += 4
-            if isr_nodes_3_count * 4 > size - pos:
-                raise too_many(isr_nodes_3_count, size - pos)
-            if isr_nodes_3_count < 0:
-                raise null_refused("MetadataResponse.isr_nodes")
+            if isr_nodes_3_count < 0 or isr_nodes_3_count * 4 > size - pos:
+                raise count_refused(isr_nodes_3_count, size - pos)
             isr_nodes_3, pos = read_int32s(buf, pos, isr_nodes_3_count)
             (offline_replicas_3_count,) = unpack_i(buf, pos)
             pos += 4
-            if offline_replicas_3_count * 4 > size - pos:
-                raise too_many(offline_replicas_3_count, size - pos)
-            if offline_replicas_3_count < 0:
-                raise null_refused("MetadataResponse.offline_replicas")
+            if offline_replicas_3_count < 0 or offline_replicas_3_count * 4 > size - pos:
+                raise count_refused(offline_replicas_3_count, size - pos)
             offline_replicas_3, pos = read_int32s(buf, pos, offline_replicas_3_count)
             partitions_2_items.append(new(MetadataResponsePartition, (error_code_3, partition_index_3, leader_id_3, -1, replica_nodes_3, isr_nodes_3, offline_replicas_3)))
         partitions_2 = tuple(partitions_2_items)
@@ -627,10 +575,8 @@ def read_metadata_response_v7(buf: Buffer, pos: int, version: int) -> tuple[Meta
     pos += 4
     (brokers_count,) = unpack_i(buf, pos)
     pos += 4
-    if brokers_count * 12 > size - pos:
-        raise too_many(brokers_count, size - pos)
-    if brokers_count < 0:
-        raise null_refused("MetadataResponse.brokers")
+    if brokers_count < 0 or brokers_count * 12 > size - pos:
+        raise count_refused(brokers_count, size - pos)
     brokers_items: list[MetadataResponseBroker] = []
     for _ in range(brokers_count):
         (node_id_1,) = unpack_i(buf, pos)
@@ -670,10 +616,8 @@ def read_metadata_response_v7(buf: Buffer, pos: int, version: int) -> tuple[Meta
     pos += 4
     (topics_count,) = unpack_i(buf, pos)
     pos += 4
-    if topics_count * 9 > size - pos:
-        raise too_many(topics_count, size - pos)
-    if topics_count < 0:
-        raise null_refused("MetadataResponse.topics")
+    if topics_count < 0 or topics_count * 9 > size - pos:
+        raise count_refused(topics_count, size - pos)
     topics_items: list[MetadataResponseTopic] = []
     for _ in range(topics_count):
         (error_code_2,) = unpack_h(buf, pos)
@@ -691,34 +635,26 @@ def read_metadata_response_v7(buf: Buffer, pos: int, version: int) -> tuple[Meta
         pos += 1
         (partitions_2_count,) = unpack_i(buf, pos)
         pos += 4
-        if partitions_2_count * 26 > size - pos:
-            raise too_many(partitions_2_count, size - pos)
-        if partitions_2_count < 0:
-            raise null_refused("MetadataResponse.partitions")
+        if partitions_2_count < 0 or partitions_2_count * 26 > size - pos:
+            raise count_refused(partitions_2_count, size - pos)
         partitions_2_items: list[MetadataResponsePartition] = []
         for _ in range(partitions_2_count):
             error_code_3, partition_index_3, leader_id_3, leader_epoch_3 = unpack_hiii(buf, pos)
             pos += 14
             (replica_nodes_3_count,) = unpack_i(buf, pos)
             pos += 4
-            if replica_nodes_3_count * 4 > size - pos:
-                raise too_many(replica_nodes_3_count, size - pos)
-            if replica_nodes_3_count < 0:
-                raise null_refused("MetadataResponse.replica_nodes")
+            if replica_nodes_3_count < 0 or replica_nodes_3_count * 4 > size - pos:
+                raise count_refused(replica_nodes_3_count, size - pos)
             replica_nodes_3, pos = read_int32s(buf, pos, replica_nodes_3_count)
             (isr_nodes_3_count,) = unpack_i(buf, pos)
             pos += 4
-            if isr_nodes_3_count * 4 > size - pos:
-                raise too_many(isr_nodes_3_count, size - pos)
-            if isr_nodes_3_count < 0:
-                raise null_refused("MetadataResponse.isr_nodes")
+            if isr_nodes_3_count < 0 or isr_nodes_3_count * 4 > size - pos:
+                raise count_refused(isr_nodes_3_count, size - pos)
             isr_nodes_3, pos = read_int32s(buf, pos, isr_nodes_3_count)
             (offline_replicas_3_count,) = unpack_i(buf, pos)
             pos += 4
-            if offline_replicas_3_count * 4 > size - pos:
-                raise too_many(offline_replicas_3_count, size - pos)
-            if offline_replicas_3_count < 0:
-                raise null_refused("MetadataResponse.offline_replicas")
+            if offline_replicas_3_count < 0 or offline_replicas_3_count * 4 > size - pos:
+                raise count_refused(offline_replicas_3_count, size - pos)
             offline_replicas_3, pos = read_int32s(buf, pos, offline_replicas_3_count)
             partitions_2_items.append(new(MetadataResponsePartition, (error_code_3, partition_index_3, leader_id_3, leader_epoch_3, replica_nodes_3, isr_nodes_3, offline_replicas_3)))
         partitions_2 = tuple(partitions_2_items)
@@ -733,10 +669,8 @@ def read_metadata_response_v8(buf: Buffer, pos: int, version: int) -> tuple[Meta
     pos += 4
     (brokers_count,) = unpack_i(buf, pos)
     pos += 4
-    if brokers_count * 12 > size - pos:
-        raise too_many(brokers_count, size - pos)
-    if brokers_count < 0:
-        raise null_refused("MetadataResponse.brokers")
+    if brokers_count < 0 or brokers_count * 12 > size - pos:
+        raise count_refused(brokers_count, size - pos)
     brokers_items: list[MetadataResponseBroker] = []
     for _ in range(brokers_count):
         (node_id_1,) = unpack_i(buf, pos)
@@ -776,10 +710,8 @@ def read_metadata_response_v8(buf: Buffer, pos: int, version: int) -> tuple[Meta
     pos += 4
     (topics_count,) = unpack_i(buf, pos)
     pos += 4
-    if topics_count * 13 > size - pos:
-        raise too_many(topics_count, size - pos)
-    if topics_count < 0:
-        raise null_refused("MetadataResponse.topics")
+    if topics_count < 0 or topics_count * 13 > size - pos:
+        raise count_refused(topics_count, size - pos)
     topics_items: list[MetadataResponseTopic] = []
     for _ in range(topics_count):
         (error_code_2,) = unpack_h(buf, pos)
@@ -797,34 +729,26 @@ def read_metadata_response_v8(buf: Buffer, pos: int, version: int) -> tuple[Meta
         pos += 1
         (partitions_2_count,) = unpack_i(buf, pos)
         pos += 4
-        if partitions_2_count * 26 > size - pos:
-            raise too_many(partitions_2_count, size - pos)
-        if partitions_2_count < 0:
-            raise null_refused("MetadataResponse.partitions")
+        if partitions_2_count < 0 or partitions_2_count * 26 > size - pos:
+            raise count_refused(partitions_2_count, size - pos)
         partitions_2_items: list[MetadataResponsePartition] = []
         for _ in range(partitions_2_count):
             error_code_3, partition_index_3, leader_id_3, leader_epoch_3 = unpack_hiii(buf, pos)
             pos += 14
             (replica_nodes_3_count,) = unpack_i(buf, pos)
             pos += 4
-            if replica_nodes_3_count * 4 > size - pos:
-                raise too_many(replica_nodes_3_count, size - pos)
-            if replica_nodes_3_count < 0:
-                raise null_refused("MetadataResponse.replica_nodes")
+            if replica_nodes_3_count < 0 or replica_nodes_3_count * 4 > size - pos:
+                raise count_refused(replica_nodes_3_count, size - pos)
             replica_nodes_3, pos = read_int32s(buf, pos, replica_nodes_3_count)
             (isr_nodes_3_count,) = unpack_i(buf, pos)
             pos += 4
-            if isr_nodes_3_count * 4 > size - pos:
-                raise too_many(isr_nodes_3_count, size - pos)
-            if isr_nodes_3_count < 0:
-                raise null_refused("MetadataResponse.isr_nodes")
+            if isr_nodes_3_count < 0 or isr_nodes_3_count * 4 > size - pos:
+                raise count_refused(isr_nodes_3_count, size - pos)
             isr_nodes_3, pos = read_int32s(buf, pos, isr_nodes_3_count)
             (offline_replicas_3_count,) = unpack_i(buf, pos)
             pos += 4
-            if offline_replicas_3_count * 4 > size - pos:
-                raise too_many(offline_replicas_3_count, size - pos)
-            if offline_replicas_3_count < 0:
-                raise null_refused("MetadataResponse.offline_replicas")
+            if offline_replicas_3_count < 0 or offline_replicas_3_count * 4 > size - pos:
+                raise count_refused(offline_replicas_3_count, size - pos)
             offline_replicas_3, pos = read_int32s(buf, pos, offline_replicas_3_count)
             partitions_2_items.append(new(MetadataResponsePartition, (error_code_3, partition_index_3, leader_id_3, leader_epoch_3, replica_nodes_3, isr_nodes_3, offline_replicas_3)))
         partitions_2 = tuple(partitions_2_items)
@@ -845,10 +769,8 @@ def read_metadata_response_v9(buf: Buffer, pos: int, version: int) -> tuple[Meta
     pos += 1
     if brokers_count > 126:
         brokers_count, pos = read_length(buf, pos - 1)
-    if brokers_count * 11 > size - pos:
-        raise too_many(brokers_count, size - pos)
-    if brokers_count < 0:
-        raise null_refused("MetadataResponse.brokers")
+    if brokers_count < 0 or brokers_count * 11 > size - pos:
+        raise count_refused(brokers_count, size - pos)
     brokers_items: list[MetadataResponseBroker] = []
     for _ in range(brokers_count):
         (node_id_1,) = unpack_i(buf, pos)
@@ -900,10 +822,8 @@ def read_metadata_response_v9(buf: Buffer, pos: int, version: int) -> tuple[Meta
     pos += 1
     if topics_count > 126:
         topics_count, pos = read_length(buf, pos - 1)
-    if topics_count * 10 > size - pos:
-        raise too_many(topics_count, size - pos)
-    if topics_count < 0:
-        raise null_refused("MetadataResponse.topics")
+    if topics_count < 0 or topics_count * 10 > size - pos:
+        raise count_refused(topics_count, size - pos)
     topics_items: list[MetadataResponseTopic] = []
     for _ in range(topics_count):
         (error_code_2,) = unpack_h(buf, pos)
@@ -925,10 +845,8 @@ def read_metadata_response_v9(buf: Buffer, pos: int, version: int) -> tuple[Meta
         pos += 1
         if partitions_2_count > 126:
             partitions_2_count, pos = read_length(buf, pos - 1)
-        if partitions_2_count * 18 > size - pos:
-            raise too_many(partitions_2_count, size - pos)
-        if partitions_2_count < 0:
-            raise null_refused("MetadataResponse.partitions")
+        if partitions_2_count < 0 or partitions_2_count * 18 > size - pos:
+            raise count_refused(partitions_2_count, size - pos)
         partitions_2_items: list[MetadataResponsePartition] = []
         for _ in range(partitions_2_count):
             error_code_3, partition_index_3, leader_id_3, leader_epoch_3 = unpack_hiii(buf, pos)
@@ -937,28 +855,22 @@ def read_metadata_response_v9(buf: Buffer, pos: int, version: int) -> tuple[Meta
             pos += 1
             if replica_nodes_3_count > 126:
                 replica_nodes_3_count, pos = read_length(buf, pos - 1)
-            if replica_nodes_3_count * 4 > size - pos:
-                raise too_many(replica_nodes_3_count, size - pos)
-            if replica_nodes_3_count < 0:
-                raise null_refused("MetadataResponse.replica_nodes")
+            if replica_nodes_3_count < 0 or replica_nodes_3_count * 4 > size - pos:
+                raise count_refused(replica_nodes_3_count, size - pos)
             replica_nodes_3, pos = read_int32s(buf, pos, replica_nodes_3_count)
             isr_nodes_3_count = buf[pos] - 1
             pos += 1
             if isr_nodes_3_count > 126:
                 isr_nodes_3_count, pos = read_length(buf, pos - 1)
-            if isr_nodes_3_count * 4 > size - pos:
-                raise too_many(isr_nodes_3_count, size - pos)
-            if isr_nodes_3_count < 0:
-                raise null_refused("MetadataResponse.isr_nodes")
+            if isr_nodes_3_count < 0 or isr_nodes_3_count * 4 > size - pos:
+                raise count_refused(isr_nodes_3_count, size - pos)
             isr_nodes_3, pos = read_int32s(buf, pos, isr_nodes_3_count)
             offline_replicas_3_count = buf[pos] - 1
             pos += 1
             if offline_replicas_3_count > 126:
                 offline_replicas_3_count, pos = read_length(buf, pos - 1)
-            if offline_replicas_3_count * 4 > size - pos:
-                raise too_many(offline_replicas_3_count, size - pos)
-            if offline_replicas_3_count < 0:
-                raise null_refused("MetadataResponse.offline_replicas")
+            if offline_replicas_3_count < 0 or offline_replicas_3_count * 4 > size - pos:
+                raise count_refused(offline_replicas_3_count, size - pos)
             offline_replicas_3, pos = read_int32s(buf, pos, offline_replicas_3_count)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
@@ -987,10 +899,8 @@ def read_metadata_response_v10(buf: Buffer, pos: int, version: int) -> tuple[Met
     pos += 1
     if brokers_count > 126:
         brokers_count, pos = read_length(buf, pos - 1)
-    if brokers_count * 11 > size - pos:
-        raise too_many(brokers_count, size - pos)
-    if brokers_count < 0:
-        raise null_refused("MetadataResponse.brokers")
+    if brokers_count < 0 or brokers_count * 11 > size - pos:
+        raise count_refused(brokers_count, size - pos)
     brokers_items: list[MetadataResponseBroker] = []
     for _ in range(brokers_count):
         (node_id_1,) = unpack_i(buf, pos)
@@ -1042,10 +952,8 @@ def read_metadata_response_v10(buf: Buffer, pos: int, version: int) -> tuple[Met
     pos += 1
     if topics_count > 126:
         topics_count, pos = read_length(buf, pos - 1)
-    if topics_count * 26 > size - pos:
-        raise too_many(topics_count, size - pos)
-    if topics_count < 0:
-        raise null_refused("MetadataResponse.topics")
+    if topics_count < 0 or topics_count * 26 > size - pos:
+        raise count_refused(topics_count, size - pos)
     topics_items: list[MetadataResponseTopic] = []
     for _ in range(topics_count):
         (error_code_2,) = unpack_h(buf, pos)
@@ -1067,10 +975,8 @@ def read_metadata_response_v10(buf: Buffer, pos: int, version: int) -> tuple[Met
         pos += 1
         if partitions_2_count > 126:
             partitions_2_count, pos = read_length(buf, pos - 1)
-        if partitions_2_count * 18 > size - pos:
-            raise too_many(partitions_2_count, size - pos)
-        if partitions_2_count < 0:
-            raise null_refused("MetadataResponse.partitions")
+        if partitions_2_count < 0 or partitions_2_count * 18 > size - pos:
+            raise count_refused(partitions_2_count, size - pos)
         partitions_2_items: list[MetadataResponsePartition] = []
         for _ in range(partitions_2_count):
             error_code_3, partition_index_3, leader_id_3, leader_epoch_3 = unpack_hiii(buf, pos)
@@ -1079,28 +985,22 @@ def read_metadata_response_v10(buf: Buffer, pos: int, version: int) -> tuple[Met
             pos += 1
             if replica_nodes_3_count > 126:
                 replica_nodes_3_count, pos = read_length(buf, pos - 1)
-            if replica_nodes_3_count * 4 > size - pos:
-                raise too_many(replica_nodes_3_count, size - pos)
-            if replica_nodes_3_count < 0:
-                raise null_refused("MetadataResponse.replica_nodes")
+            if replica_nodes_3_count < 0 or replica_nodes_3_count * 4 > size - pos:
+                raise count_refused(replica_nodes_3_count, size - pos)
             replica_nodes_3, pos = read_int32s(buf, pos, replica_nodes_3_count)
             isr_nodes_3_count = buf[pos] - 1
             pos += 1
             if isr_nodes_3_count > 126:
                 isr_nodes_3_count, pos = read_length(buf, pos - 1)
-            if isr_nodes_3_count * 4 > size - pos:
-                raise too_many(isr_nodes_3_count, size - pos)
-            if isr_nodes_3_count < 0:
-                raise null_refused("MetadataResponse.isr_nodes")
+            if isr_nodes_3_count < 0 or isr_nodes_3_count * 4 > size - pos:
+                raise count_refused(isr_nodes_3_count, size - pos)
             isr_nodes_3, pos = read_int32s(buf, pos, isr_nodes_3_count)
             offline_replicas_3_count = buf[pos] - 1
             pos += 1
             if offline_replicas_3_count > 126:
                 offline_replicas_3_count, pos = read_length(buf, pos - 1)
-            if offline_replicas_3_count * 4 > size - pos:
-                raise too_many(offline_replicas_3_count, size - pos)
-            if offline_replicas_3_count < 0:
-                raise null_refused("MetadataResponse.offline_replicas")
+            if offline_replicas_3_count < 0 or offline_replicas_3_count * 4 > size - pos:
+                raise count_refused(offline_replicas_3_count, size - pos)
             offline_replicas_3, pos = read_int32s(buf, pos, offline_replicas_3_count)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
@@ -1129,10 +1029,8 @@ def read_metadata_response_v11(buf: Buffer, pos: int, version: int) -> tuple[Met
     pos += 1
     if brokers_count > 126:
         brokers_count, pos = read_length(buf, pos - 1)
-    if brokers_count * 11 > size - pos:
-        raise too_many(brokers_count, size - pos)
-    if brokers_count < 0:
-        raise null_refused("MetadataResponse.brokers")
+    if brokers_count < 0 or brokers_count * 11 > size - pos:
+        raise count_refused(brokers_count, size - pos)
     brokers_items: list[MetadataResponseBroker] = []
     for _ in range(brokers_count):
         (node_id_1,) = unpack_i(buf, pos)
@@ -1184,10 +1082,8 @@ def read_metadata_response_v11(buf: Buffer, pos: int, version: int) -> tuple[Met
     pos += 1
     if topics_count > 126:
         topics_count, pos = read_length(buf, pos - 1)
-    if topics_count * 26 > size - pos:
-        raise too_many(topics_count, size - pos)
-    if topics_count < 0:
-        raise null_refused("MetadataResponse.topics")
+    if topics_count < 0 or topics_count * 26 > size - pos:
+        raise count_refused(topics_count, size - pos)
     topics_items: list[MetadataResponseTopic] = []
     for _ in range(topics_count):
         (error_code_2,) = unpack_h(buf, pos)
@@ -1209,10 +1105,8 @@ def read_metadata_response_v11(buf: Buffer, pos: int, version: int) -> tuple[Met
         pos += 1
         if partitions_2_count > 126:
             partitions_2_count, pos = read_length(buf, pos - 1)
-        if partitions_2_count * 18 > size - pos:
-            raise too_many(partitions_2_count, size - pos)
-        if partitions_2_count < 0:
-            raise null_refused("MetadataResponse.partitions")
+        if partitions_2_count < 0 or partitions_2_count * 18 > size - pos:
+            raise count_refused(partitions_2_count, size - pos)
         partitions_2_items: list[MetadataResponsePartition] = []
         for _ in range(partitions_2_count):
             error_code_3, partition_index_3, leader_id_3, leader_epoch_3 = unpack_hiii(buf, pos)
@@ -1221,28 +1115,22 @@ def read_metadata_response_v11(buf: Buffer, pos: int, version: int) -> tuple[Met
             pos += 1
             if replica_nodes_3_count > 126:
                 replica_nodes_3_count, pos = read_length(buf, pos - 1)
-            if replica_nodes_3_count * 4 > size - pos:
-                raise too_many(replica_nodes_3_count, size - pos)
-            if replica_nodes_3_count < 0:
-                raise null_refused("MetadataResponse.replica_nodes")
+            if replica_nodes_3_count < 0 or replica_nodes_3_count * 4 > size - pos:
+                raise count_refused(replica_nodes_3_count, size - pos)
             replica_nodes_3, pos = read_int32s(buf, pos, replica_nodes_3_count)
             isr_nodes_3_count = buf[pos] - 1
             pos += 1
             if isr_nodes_3_count > 126:
                 isr_nodes_3_count, pos = read_length(buf, pos - 1)
-            if isr_nodes_3_count * 4 > size - pos:
-                raise too_many(isr_nodes_3_count, size - pos)
-            if isr_nodes_3_count < 0:
-                raise null_refused("MetadataResponse.isr_nodes")
+            if isr_nodes_3_count < 0 or isr_nodes_3_count * 4 > size - pos:
+                raise count_refused(isr_nodes_3_count, size - pos)
             isr_nodes_3, pos = read_int32s(buf, pos, isr_nodes_3_count)
             offline_replicas_3_count = buf[pos] - 1
             pos += 1
             if offline_replicas_3_count > 126:
                 offline_replicas_3_count, pos = read_length(buf, pos - 1)
-            if offline_replicas_3_count * 4 > size - pos:
-                raise too_many(offline_replicas_3_count, size - pos)
-            if offline_replicas_3_count < 0:
-                raise null_refused("MetadataResponse.offline_replicas")
+            if offline_replicas_3_count < 0 or offline_replicas_3_count * 4 > size - pos:
+                raise count_refused(offline_replicas_3_count, size - pos)
             offline_replicas_3, pos = read_int32s(buf, pos, offline_replicas_3_count)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
@@ -1271,10 +1159,8 @@ def read_metadata_response_v12(buf: Buffer, pos: int, version: int) -> tuple[Met
     pos += 1
     if brokers_count > 126:
         brokers_count, pos = read_length(buf, pos - 1)
-    if brokers_count * 11 > size - pos:
-        raise too_many(brokers_count, size - pos)
-    if brokers_count < 0:
-        raise null_refused("MetadataResponse.brokers")
+    if brokers_count < 0 or brokers_count * 11 > size - pos:
+        raise count_refused(brokers_count, size - pos)
     brokers_items: list[MetadataResponseBroker] = []
     for _ in range(brokers_count):
         (node_id_1,) = unpack_i(buf, pos)
@@ -1326,10 +1212,8 @@ def read_metadata_response_v12(buf: Buffer, pos: int, version: int) -> tuple[Met
     pos += 1
     if topics_count > 126:
         topics_count, pos = read_length(buf, pos - 1)
-    if topics_count * 26 > size - pos:
-        raise too_many(topics_count, size - pos)
-    if topics_count < 0:
-        raise null_refused("MetadataResponse.topics")
+    if topics_count < 0 or topics_count * 26 > size - pos:
+        raise count_refused(topics_count, size - pos)
     topics_items: list[MetadataResponseTopic] = []
     for _ in range(topics_count):
         (error_code_2,) = unpack_h(buf, pos)
@@ -1351,10 +1235,8 @@ def read_metadata_response_v12(buf: Buffer, pos: int, version: int) -> tuple[Met
         pos += 1
         if partitions_2_count > 126:
             partitions_2_count, pos = read_length(buf, pos - 1)
-        if partitions_2_count * 18 > size - pos:
-            raise too_many(partitions_2_count, size - pos)
-        if partitions_2_count < 0:
-            raise null_refused("MetadataResponse.partitions")
+        if partitions_2_count < 0 or partitions_2_count * 18 > size - pos:
+            raise count_refused(partitions_2_count, size - pos)
         partitions_2_items: list[MetadataResponsePartition] = []
         for _ in range(partitions_2_count):
             error_code_3, partition_index_3, leader_id_3, leader_epoch_3 = unpack_hiii(buf, pos)
@@ -1363,28 +1245,22 @@ def read_metadata_response_v12(buf: Buffer, pos: int, version: int) -> tuple[Met
             pos += 1
             if replica_nodes_3_count > 126:
                 replica_nodes_3_count, pos = read_length(buf, pos - 1)
-            if replica_nodes_3_count * 4 > size - pos:
-                raise too_many(replica_nodes_3_count, size - pos)
-            if replica_nodes_3_count < 0:
-                raise null_refused("MetadataResponse.replica_nodes")
+            if replica_nodes_3_count < 0 or replica_nodes_3_count * 4 > size - pos:
+                raise count_refused(replica_nodes_3_count, size - pos)
             replica_nodes_3, pos = read_int32s(buf, pos, replica_nodes_3_count)
             isr_nodes_3_count = buf[pos] - 1
             pos += 1
             if isr_nodes_3_count > 126:
                 isr_nodes_3_count, pos = read_length(buf, pos - 1)
-            if isr_nodes_3_count * 4 > size - pos:
-                raise too_many(isr_nodes_3_count, size - pos)
-            if isr_nodes_3_count < 0:
-                raise null_refused("MetadataResponse.isr_nodes")
+            if isr_nodes_3_count < 0 or isr_nodes_3_count * 4 > size - pos:
+                raise count_refused(isr_nodes_3_count, size - pos)
             isr_nodes_3, pos = read_int32s(buf, pos, isr_nodes_3_count)
             offline_replicas_3_count = buf[pos] - 1
             pos += 1
             if offline_replicas_3_count > 126:
                 offline_replicas_3_count, pos = read_length(buf, pos - 1)
-            if offline_replicas_3_count * 4 > size - pos:
-                raise too_many(offline_replicas_3_count, size - pos)
-            if offline_replicas_3_count < 0:
-                raise null_refused("MetadataResponse.offline_replicas")
+            if offline_replicas_3_count < 0 or offline_replicas_3_count * 4 > size - pos:
+                raise count_refused(offline_replicas_3_count, size - pos)
             offline_replicas_3, pos = read_int32s(buf, pos, offline_replicas_3_count)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
@@ -1413,10 +1289,8 @@ def read_metadata_response_v13(buf: Buffer, pos: int, version: int) -> tuple[Met
     pos += 1
     if brokers_count > 126:
         brokers_count, pos = read_length(buf, pos - 1)
-    if brokers_count * 11 > size - pos:
-        raise too_many(brokers_count, size - pos)
-    if brokers_count < 0:
-        raise null_refused("MetadataResponse.brokers")
+    if brokers_count < 0 or brokers_count * 11 > size - pos:
+        raise count_refused(brokers_count, size - pos)
     brokers_items: list[MetadataResponseBroker] = []
     for _ in range(brokers_count):
         (node_id_1,) = unpack_i(buf, pos)
@@ -1468,10 +1342,8 @@ def read_metadata_response_v13(buf: Buffer, pos: int, version: int) -> tuple[Met
     pos += 1
     if topics_count > 126:
         topics_count, pos = read_length(buf, pos - 1)
-    if topics_count * 26 > size - pos:
-        raise too_many(topics_count, size - pos)
-    if topics_count < 0:
-        raise null_refused("MetadataResponse.topics")
+    if topics_count < 0 or topics_count * 26 > size - pos:
+        raise count_refused(topics_count, size - pos)
     topics_items: list[MetadataResponseTopic] = []
     for _ in range(topics_count):
         (error_code_2,) = unpack_h(buf, pos)
@@ -1493,10 +1365,8 @@ def read_metadata_response_v13(buf: Buffer, pos: int, version: int) -> tuple[Met
         pos += 1
         if partitions_2_count > 126:
             partitions_2_count, pos = read_length(buf, pos - 1)
-        if partitions_2_count * 18 > size - pos:
-            raise too_many(partitions_2_count, size - pos)
-        if partitions_2_count < 0:
-            raise null_refused("MetadataResponse.partitions")
+        if partitions_2_count < 0 or partitions_2_count * 18 > size - pos:
+            raise count_refused(partitions_2_count, size - pos)
         partitions_2_items: list[MetadataResponsePartition] = []
         for _ in range(partitions_2_count):
             error_code_3, partition_index_3, leader_id_3, leader_epoch_3 = unpack_hiii(buf, pos)
@@ -1505,28 +1375,22 @@ def read_metadata_response_v13(buf: Buffer, pos: int, version: int) -> tuple[Met
             pos += 1
             if replica_nodes_3_count > 126:
                 replica_nodes_3_count, pos = read_length(buf, pos - 1)
-            if replica_nodes_3_count * 4 > size - pos:
-                raise too_many(replica_nodes_3_count, size - pos)
-            if replica_nodes_3_count < 0:
-                raise null_refused("MetadataResponse.replica_nodes")
+            if replica_nodes_3_count < 0 or replica_nodes_3_count * 4 > size - pos:
+                raise count_refused(replica_nodes_3_count, size - pos)
             replica_nodes_3, pos = read_int32s(buf, pos, replica_nodes_3_count)
             isr_nodes_3_count = buf[pos] - 1
             pos += 1
             if isr_nodes_3_count > 126:
                 isr_nodes_3_count, pos = read_length(buf, pos - 1)
-            if isr_nodes_3_count * 4 > size - pos:
-                raise too_many(isr_nodes_3_count, size - pos)
-            if isr_nodes_3_count < 0:
-                raise null_refused("MetadataResponse.isr_nodes")
+            if isr_nodes_3_count < 0 or isr_nodes_3_count * 4 > size - pos:
+                raise count_refused(isr_nodes_3_count, size - pos)
             isr_nodes_3, pos = read_int32s(buf, pos, isr_nodes_3_count)
             offline_replicas_3_count = buf[pos] - 1
             pos += 1
             if offline_replicas_3_count > 126:
                 offline_replicas_3_count, pos = read_length(buf, pos - 1)
-            if offline_replicas_3_count * 4 > size - pos:
-                raise too_many(offline_replicas_3_count, size - pos)
-            if offline_replicas_3_count < 0:
-                raise null_refused("MetadataResponse.offline_replicas")
+            if offline_replicas_3_count < 0 or offline_replicas_3_count * 4 > size - pos:
+                raise count_refused(offline_replicas_3_count, size - pos)
             offline_replicas_3, pos = read_int32s(buf, pos, offline_replicas_3_count)
             if buf[pos]:
                 pos = skip_tags(buf, pos)

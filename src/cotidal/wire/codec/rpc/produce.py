@@ -25,9 +25,10 @@ from cotidal.wire.primitives import (
     Buffer,
     STRING_BYTES_MAX,
     absent_field,
+    count_refused,
+    data_refused,
     null_refused,
     pack_i,
-    read_data,
     read_length,
     read_tag,
     read_uvarint,
@@ -35,7 +36,6 @@ from cotidal.wire.primitives import (
     splice,
     string_refused,
     tag_misread,
-    too_many,
     write_nullable_string,
     write_string,
     write_string_length,
@@ -76,10 +76,8 @@ def read_produce_request_v3(buf: Buffer, pos: int, version: int) -> tuple[Produc
     pos += 6
     (topic_data_count,) = unpack_i(buf, pos)
     pos += 4
-    if topic_data_count * 6 > size - pos:
-        raise too_many(topic_data_count, size - pos)
-    if topic_data_count < 0:
-        raise null_refused("ProduceRequest.topic_data")
+    if topic_data_count < 0 or topic_data_count * 6 > size - pos:
+        raise count_refused(topic_data_count, size - pos)
     topic_data_items: list[TopicProduceData] = []
     for _ in range(topic_data_count):
         (length,) = unpack_h(buf, pos)
@@ -93,10 +91,8 @@ def read_produce_request_v3(buf: Buffer, pos: int, version: int) -> tuple[Produc
         pos = end
         (partition_data_1_count,) = unpack_i(buf, pos)
         pos += 4
-        if partition_data_1_count * 8 > size - pos:
-            raise too_many(partition_data_1_count, size - pos)
-        if partition_data_1_count < 0:
-            raise null_refused("ProduceRequest.partition_data")
+        if partition_data_1_count < 0 or partition_data_1_count * 8 > size - pos:
+            raise count_refused(partition_data_1_count, size - pos)
         partition_data_1_items: list[PartitionProduceData] = []
         for _ in range(partition_data_1_count):
             (partition_index_2,) = unpack_i(buf, pos)
@@ -105,8 +101,11 @@ def read_produce_request_v3(buf: Buffer, pos: int, version: int) -> tuple[Produc
             pos += 4
             records_2: Batches | None = None
             if length >= 0:
-                data, pos = read_data(buf, pos, length)
-                records_2 = read_batches(data)
+                end = pos + length
+                if end > size:
+                    raise data_refused(length, size - pos)
+                records_2 = read_batches(buf[pos:end])
+                pos = end
             partition_data_1_items.append(new(PartitionProduceData, (partition_index_2, records_2)))
         partition_data_1 = tuple(partition_data_1_items)
         topic_data_items.append(new(TopicProduceData, (name_1, ZERO_UUID, partition_data_1)))
@@ -133,10 +132,8 @@ def read_produce_request_v9(buf: Buffer, pos: int, version: int) -> tuple[Produc
     pos += 1
     if topic_data_count > 126:
         topic_data_count, pos = read_length(buf, pos - 1)
-    if topic_data_count * 3 > size - pos:
-        raise too_many(topic_data_count, size - pos)
-    if topic_data_count < 0:
-        raise null_refused("ProduceRequest.topic_data")
+    if topic_data_count < 0 or topic_data_count * 3 > size - pos:
+        raise count_refused(topic_data_count, size - pos)
     topic_data_items: list[TopicProduceData] = []
     for _ in range(topic_data_count):
         length = buf[pos] - 1
@@ -154,10 +151,8 @@ def read_produce_request_v9(buf: Buffer, pos: int, version: int) -> tuple[Produc
         pos += 1
         if partition_data_1_count > 126:
             partition_data_1_count, pos = read_length(buf, pos - 1)
-        if partition_data_1_count * 6 > size - pos:
-            raise too_many(partition_data_1_count, size - pos)
-        if partition_data_1_count < 0:
-            raise null_refused("ProduceRequest.partition_data")
+        if partition_data_1_count < 0 or partition_data_1_count * 6 > size - pos:
+            raise count_refused(partition_data_1_count, size - pos)
         partition_data_1_items: list[PartitionProduceData] = []
         for _ in range(partition_data_1_count):
             (partition_index_2,) = unpack_i(buf, pos)
@@ -165,11 +160,18 @@ def read_produce_request_v9(buf: Buffer, pos: int, version: int) -> tuple[Produc
             length = buf[pos] - 1
             pos += 1
             if length > 126:
-                length, pos = read_length(buf, pos - 1)
+                if buf[pos] < 0x80:
+                    length += (buf[pos] - 1) << 7
+                    pos += 1
+                else:
+                    length, pos = read_length(buf, pos - 1)
             records_2: Batches | None = None
             if length >= 0:
-                data, pos = read_data(buf, pos, length)
-                records_2 = read_batches(data)
+                end = pos + length
+                if end > size:
+                    raise data_refused(length, size - pos)
+                records_2 = read_batches(buf[pos:end])
+                pos = end
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
@@ -208,10 +210,8 @@ def read_produce_request_v13(buf: Buffer, pos: int, version: int) -> tuple[Produ
     pos += 1
     if topic_data_count > 126:
         topic_data_count, pos = read_length(buf, pos - 1)
-    if topic_data_count * 18 > size - pos:
-        raise too_many(topic_data_count, size - pos)
-    if topic_data_count < 0:
-        raise null_refused("ProduceRequest.topic_data")
+    if topic_data_count < 0 or topic_data_count * 18 > size - pos:
+        raise count_refused(topic_data_count, size - pos)
     topic_data_items: list[TopicProduceData] = []
     for _ in range(topic_data_count):
         (topic_id_1,) = unpack_u(buf, pos)
@@ -220,10 +220,8 @@ def read_produce_request_v13(buf: Buffer, pos: int, version: int) -> tuple[Produ
         pos += 1
         if partition_data_1_count > 126:
             partition_data_1_count, pos = read_length(buf, pos - 1)
-        if partition_data_1_count * 6 > size - pos:
-            raise too_many(partition_data_1_count, size - pos)
-        if partition_data_1_count < 0:
-            raise null_refused("ProduceRequest.partition_data")
+        if partition_data_1_count < 0 or partition_data_1_count * 6 > size - pos:
+            raise count_refused(partition_data_1_count, size - pos)
         partition_data_1_items: list[PartitionProduceData] = []
         for _ in range(partition_data_1_count):
             (partition_index_2,) = unpack_i(buf, pos)
@@ -231,11 +229,18 @@ def read_produce_request_v13(buf: Buffer, pos: int, version: int) -> tuple[Produ
             length = buf[pos] - 1
             pos += 1
             if length > 126:
-                length, pos = read_length(buf, pos - 1)
+                if buf[pos] < 0x80:
+                    length += (buf[pos] - 1) << 7
+                    pos += 1
+                else:
+                    length, pos = read_length(buf, pos - 1)
             records_2: Batches | None = None
             if length >= 0:
-                data, pos = read_data(buf, pos, length)
-                records_2 = read_batches(data)
+                end = pos + length
+                if end > size:
+                    raise data_refused(length, size - pos)
+                records_2 = read_batches(buf[pos:end])
+                pos = end
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
@@ -376,10 +381,8 @@ def read_produce_response_v3(buf: Buffer, pos: int, version: int) -> tuple[Produ
     size = len(buf)
     (responses_count,) = unpack_i(buf, pos)
     pos += 4
-    if responses_count * 6 > size - pos:
-        raise too_many(responses_count, size - pos)
-    if responses_count < 0:
-        raise null_refused("ProduceResponse.responses")
+    if responses_count < 0 or responses_count * 6 > size - pos:
+        raise count_refused(responses_count, size - pos)
     responses_items: list[TopicProduceResponse] = []
     for _ in range(responses_count):
         (length,) = unpack_h(buf, pos)
@@ -393,10 +396,8 @@ def read_produce_response_v3(buf: Buffer, pos: int, version: int) -> tuple[Produ
         pos = end
         (partition_responses_1_count,) = unpack_i(buf, pos)
         pos += 4
-        if partition_responses_1_count * 22 > size - pos:
-            raise too_many(partition_responses_1_count, size - pos)
-        if partition_responses_1_count < 0:
-            raise null_refused("ProduceResponse.partition_responses")
+        if partition_responses_1_count < 0 or partition_responses_1_count * 22 > size - pos:
+            raise count_refused(partition_responses_1_count, size - pos)
         partition_responses_1_items: list[PartitionProduceResponse] = []
         for _ in range(partition_responses_1_count):
             partition_index_2, error_code_2, base_offset_2, log_append_time_ms_2 = unpack_ihqq(buf, pos)
@@ -414,10 +415,8 @@ def read_produce_response_v5(buf: Buffer, pos: int, version: int) -> tuple[Produ
     size = len(buf)
     (responses_count,) = unpack_i(buf, pos)
     pos += 4
-    if responses_count * 6 > size - pos:
-        raise too_many(responses_count, size - pos)
-    if responses_count < 0:
-        raise null_refused("ProduceResponse.responses")
+    if responses_count < 0 or responses_count * 6 > size - pos:
+        raise count_refused(responses_count, size - pos)
     responses_items: list[TopicProduceResponse] = []
     for _ in range(responses_count):
         (length,) = unpack_h(buf, pos)
@@ -431,10 +430,8 @@ def read_produce_response_v5(buf: Buffer, pos: int, version: int) -> tuple[Produ
         pos = end
         (partition_responses_1_count,) = unpack_i(buf, pos)
         pos += 4
-        if partition_responses_1_count * 30 > size - pos:
-            raise too_many(partition_responses_1_count, size - pos)
-        if partition_responses_1_count < 0:
-            raise null_refused("ProduceResponse.partition_responses")
+        if partition_responses_1_count < 0 or partition_responses_1_count * 30 > size - pos:
+            raise count_refused(partition_responses_1_count, size - pos)
         partition_responses_1_items: list[PartitionProduceResponse] = []
         for _ in range(partition_responses_1_count):
             partition_index_2, error_code_2, base_offset_2, log_append_time_ms_2, log_start_offset_2 = unpack_ihqqq(buf, pos)
@@ -452,10 +449,8 @@ def read_produce_response_v8(buf: Buffer, pos: int, version: int) -> tuple[Produ
     size = len(buf)
     (responses_count,) = unpack_i(buf, pos)
     pos += 4
-    if responses_count * 6 > size - pos:
-        raise too_many(responses_count, size - pos)
-    if responses_count < 0:
-        raise null_refused("ProduceResponse.responses")
+    if responses_count < 0 or responses_count * 6 > size - pos:
+        raise count_refused(responses_count, size - pos)
     responses_items: list[TopicProduceResponse] = []
     for _ in range(responses_count):
         (length,) = unpack_h(buf, pos)
@@ -469,20 +464,16 @@ def read_produce_response_v8(buf: Buffer, pos: int, version: int) -> tuple[Produ
         pos = end
         (partition_responses_1_count,) = unpack_i(buf, pos)
         pos += 4
-        if partition_responses_1_count * 36 > size - pos:
-            raise too_many(partition_responses_1_count, size - pos)
-        if partition_responses_1_count < 0:
-            raise null_refused("ProduceResponse.partition_responses")
+        if partition_responses_1_count < 0 or partition_responses_1_count * 36 > size - pos:
+            raise count_refused(partition_responses_1_count, size - pos)
         partition_responses_1_items: list[PartitionProduceResponse] = []
         for _ in range(partition_responses_1_count):
             partition_index_2, error_code_2, base_offset_2, log_append_time_ms_2, log_start_offset_2 = unpack_ihqqq(buf, pos)
             pos += 30
             (record_errors_2_count,) = unpack_i(buf, pos)
             pos += 4
-            if record_errors_2_count * 6 > size - pos:
-                raise too_many(record_errors_2_count, size - pos)
-            if record_errors_2_count < 0:
-                raise null_refused("ProduceResponse.record_errors")
+            if record_errors_2_count < 0 or record_errors_2_count * 6 > size - pos:
+                raise count_refused(record_errors_2_count, size - pos)
             record_errors_2_items: list[BatchIndexAndErrorMessage] = []
             for _ in range(record_errors_2_count):
                 (batch_index_3,) = unpack_i(buf, pos)
@@ -522,10 +513,8 @@ def read_produce_response_v9(buf: Buffer, pos: int, version: int) -> tuple[Produ
     pos += 1
     if responses_count > 126:
         responses_count, pos = read_length(buf, pos - 1)
-    if responses_count * 3 > size - pos:
-        raise too_many(responses_count, size - pos)
-    if responses_count < 0:
-        raise null_refused("ProduceResponse.responses")
+    if responses_count < 0 or responses_count * 3 > size - pos:
+        raise count_refused(responses_count, size - pos)
     responses_items: list[TopicProduceResponse] = []
     for _ in range(responses_count):
         length = buf[pos] - 1
@@ -543,10 +532,8 @@ def read_produce_response_v9(buf: Buffer, pos: int, version: int) -> tuple[Produ
         pos += 1
         if partition_responses_1_count > 126:
             partition_responses_1_count, pos = read_length(buf, pos - 1)
-        if partition_responses_1_count * 33 > size - pos:
-            raise too_many(partition_responses_1_count, size - pos)
-        if partition_responses_1_count < 0:
-            raise null_refused("ProduceResponse.partition_responses")
+        if partition_responses_1_count < 0 or partition_responses_1_count * 33 > size - pos:
+            raise count_refused(partition_responses_1_count, size - pos)
         partition_responses_1_items: list[PartitionProduceResponse] = []
         for _ in range(partition_responses_1_count):
             partition_index_2, error_code_2, base_offset_2, log_append_time_ms_2, log_start_offset_2 = unpack_ihqqq(buf, pos)
@@ -555,10 +542,8 @@ def read_produce_response_v9(buf: Buffer, pos: int, version: int) -> tuple[Produ
             pos += 1
             if record_errors_2_count > 126:
                 record_errors_2_count, pos = read_length(buf, pos - 1)
-            if record_errors_2_count * 6 > size - pos:
-                raise too_many(record_errors_2_count, size - pos)
-            if record_errors_2_count < 0:
-                raise null_refused("ProduceResponse.record_errors")
+            if record_errors_2_count < 0 or record_errors_2_count * 6 > size - pos:
+                raise count_refused(record_errors_2_count, size - pos)
             record_errors_2_items: list[BatchIndexAndErrorMessage] = []
             for _ in range(record_errors_2_count):
                 (batch_index_3,) = unpack_i(buf, pos)
@@ -616,10 +601,8 @@ def read_produce_response_v10(buf: Buffer, pos: int, version: int) -> tuple[Prod
     pos += 1
     if responses_count > 126:
         responses_count, pos = read_length(buf, pos - 1)
-    if responses_count * 3 > size - pos:
-        raise too_many(responses_count, size - pos)
-    if responses_count < 0:
-        raise null_refused("ProduceResponse.responses")
+    if responses_count < 0 or responses_count * 3 > size - pos:
+        raise count_refused(responses_count, size - pos)
     responses_items: list[TopicProduceResponse] = []
     for _ in range(responses_count):
         length = buf[pos] - 1
@@ -637,10 +620,8 @@ def read_produce_response_v10(buf: Buffer, pos: int, version: int) -> tuple[Prod
         pos += 1
         if partition_responses_1_count > 126:
             partition_responses_1_count, pos = read_length(buf, pos - 1)
-        if partition_responses_1_count * 33 > size - pos:
-            raise too_many(partition_responses_1_count, size - pos)
-        if partition_responses_1_count < 0:
-            raise null_refused("ProduceResponse.partition_responses")
+        if partition_responses_1_count < 0 or partition_responses_1_count * 33 > size - pos:
+            raise count_refused(partition_responses_1_count, size - pos)
         partition_responses_1_items: list[PartitionProduceResponse] = []
         for _ in range(partition_responses_1_count):
             partition_index_2, error_code_2, base_offset_2, log_append_time_ms_2, log_start_offset_2 = unpack_ihqqq(buf, pos)
@@ -649,10 +630,8 @@ def read_produce_response_v10(buf: Buffer, pos: int, version: int) -> tuple[Prod
             pos += 1
             if record_errors_2_count > 126:
                 record_errors_2_count, pos = read_length(buf, pos - 1)
-            if record_errors_2_count * 6 > size - pos:
-                raise too_many(record_errors_2_count, size - pos)
-            if record_errors_2_count < 0:
-                raise null_refused("ProduceResponse.record_errors")
+            if record_errors_2_count < 0 or record_errors_2_count * 6 > size - pos:
+                raise count_refused(record_errors_2_count, size - pos)
             record_errors_2_items: list[BatchIndexAndErrorMessage] = []
             for _ in range(record_errors_2_count):
                 (batch_index_3,) = unpack_i(buf, pos)
@@ -724,10 +703,8 @@ def read_produce_response_v10(buf: Buffer, pos: int, version: int) -> tuple[Prod
                 pos += 1
                 if node_endpoints_count > 126:
                     node_endpoints_count, pos = read_length(buf, pos - 1)
-                if node_endpoints_count * 11 > size - pos:
-                    raise too_many(node_endpoints_count, size - pos)
-                if node_endpoints_count < 0:
-                    raise null_refused("ProduceResponse.node_endpoints")
+                if node_endpoints_count < 0 or node_endpoints_count * 11 > size - pos:
+                    raise count_refused(node_endpoints_count, size - pos)
                 node_endpoints_items: list[NodeEndpoint] = []
                 for _ in range(node_endpoints_count):
                     (node_id_5,) = unpack_i(buf, pos)
@@ -775,10 +752,8 @@ def read_produce_response_v13(buf: Buffer, pos: int, version: int) -> tuple[Prod
     pos += 1
     if responses_count > 126:
         responses_count, pos = read_length(buf, pos - 1)
-    if responses_count * 18 > size - pos:
-        raise too_many(responses_count, size - pos)
-    if responses_count < 0:
-        raise null_refused("ProduceResponse.responses")
+    if responses_count < 0 or responses_count * 18 > size - pos:
+        raise count_refused(responses_count, size - pos)
     responses_items: list[TopicProduceResponse] = []
     for _ in range(responses_count):
         (topic_id_1,) = unpack_u(buf, pos)
@@ -787,10 +762,8 @@ def read_produce_response_v13(buf: Buffer, pos: int, version: int) -> tuple[Prod
         pos += 1
         if partition_responses_1_count > 126:
             partition_responses_1_count, pos = read_length(buf, pos - 1)
-        if partition_responses_1_count * 33 > size - pos:
-            raise too_many(partition_responses_1_count, size - pos)
-        if partition_responses_1_count < 0:
-            raise null_refused("ProduceResponse.partition_responses")
+        if partition_responses_1_count < 0 or partition_responses_1_count * 33 > size - pos:
+            raise count_refused(partition_responses_1_count, size - pos)
         partition_responses_1_items: list[PartitionProduceResponse] = []
         for _ in range(partition_responses_1_count):
             partition_index_2, error_code_2, base_offset_2, log_append_time_ms_2, log_start_offset_2 = unpack_ihqqq(buf, pos)
@@ -799,10 +772,8 @@ def read_produce_response_v13(buf: Buffer, pos: int, version: int) -> tuple[Prod
             pos += 1
             if record_errors_2_count > 126:
                 record_errors_2_count, pos = read_length(buf, pos - 1)
-            if record_errors_2_count * 6 > size - pos:
-                raise too_many(record_errors_2_count, size - pos)
-            if record_errors_2_count < 0:
-                raise null_refused("ProduceResponse.record_errors")
+            if record_errors_2_count < 0 or record_errors_2_count * 6 > size - pos:
+                raise count_refused(record_errors_2_count, size - pos)
             record_errors_2_items: list[BatchIndexAndErrorMessage] = []
             for _ in range(record_errors_2_count):
                 (batch_index_3,) = unpack_i(buf, pos)
@@ -874,10 +845,8 @@ def read_produce_response_v13(buf: Buffer, pos: int, version: int) -> tuple[Prod
                 pos += 1
                 if node_endpoints_count > 126:
                     node_endpoints_count, pos = read_length(buf, pos - 1)
-                if node_endpoints_count * 11 > size - pos:
-                    raise too_many(node_endpoints_count, size - pos)
-                if node_endpoints_count < 0:
-                    raise null_refused("ProduceResponse.node_endpoints")
+                if node_endpoints_count < 0 or node_endpoints_count * 11 > size - pos:
+                    raise count_refused(node_endpoints_count, size - pos)
                 node_endpoints_items: list[NodeEndpoint] = []
                 for _ in range(node_endpoints_count):
                     (node_id_5,) = unpack_i(buf, pos)
