@@ -9,6 +9,7 @@ After each decision (spec, safety 1 and 9):
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -179,3 +180,40 @@ class Decisions(RuleBasedStateMachine):
 
 TestDecisions = Decisions.TestCase
 TestDecisions.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_long_walk_keeps_the_image_sound(seed):
+    """Hypothesis tries short odd sequences and shrinks them; this one gets deep."""
+    dice = Entropy(seed)
+    walk = Decisions()
+    walk.begin(elr=seed % 4 != 0, min_isr=1 + dice.below(3))
+    for step in range(300):
+        node_id, flip = NodeId(1 + dice.below(4)), dice.below(2) == 1
+        match dice.below(16):
+            case 0 | 1:
+                walk.restart(node_id, clean=flip)
+            case 2 | 3 | 4 | 5:
+                walk.unfence(node_id)
+            case 6 | 7:
+                walk.fence(node_id)
+            case 8:
+                walk.beat(node_id, fence=flip, leave=dice.below(2) == 1, knows=flip)
+            case 9 | 10 | 11:
+                walk.create("abcd"[dice.below(4)], 1 + dice.below(3), 1 + dice.below(4))
+            case 12:
+                walk.create_partitions("abcd"[dice.below(4)], 1 + dice.below(5))
+            case 13:
+                walk.set_min_isr(1 + dice.below(3))
+            case 14:
+                walk.allow_unclean(dice.below(8) == 0)
+            case 15:
+                if walk.image.topics and flip:
+                    name = sorted(walk.image.topics)[dice.below(len(walk.image.topics))]
+                    topic_id = walk.image.topics[name].topic_id
+                    walk.write(decide_delete_topic(walk.controller, topic_id))
+                else:
+                    walk.unregister(node_id)
+        walk.image_is_sound()
+        if step % 100 == 99:
+            walk.records_say_all_of_it()

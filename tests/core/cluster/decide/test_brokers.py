@@ -189,3 +189,15 @@ def test_fenced_broker_that_wants_to_go_may_go(scene):
     cluster.register(1)
     decided = beat(cluster, 1, shutdown=True)
     assert (decided.records, decided.should_shut_down) == ((), True)
+
+
+def test_broker_that_was_told_to_go_does_not_come_back_in_the_same_life(scene):
+    cluster = scene(brokers=1)
+    cluster.create("orders", (1,))
+    cluster.apply(decide_controlled_shutdown(cluster.controller, 1))
+    cluster.apply(decide_fence(cluster.controller, 1))
+    assert decide_unfence(cluster.controller, 1) == ()
+    again = beat(cluster, 1)
+    assert (again.records, again.fenced, again.should_shut_down) == ((), True, True)
+    cluster.join(1, life=1, previous_epoch=cluster.epoch(1))
+    assert cluster.partition().leader == 1

@@ -120,7 +120,7 @@ def decide_heartbeat(
     records: Records = ()
     fenced, leave = broker.fenced, False
     if broker.fenced:
-        leave = beat.want_shutdown
+        leave = beat.want_shutdown or broker.in_controlled_shutdown
         if not leave and not beat.want_fence and caught_up:
             records, fenced = decide_unfence(controller, beat.node_id), False
     elif beat.want_fence:
@@ -146,9 +146,10 @@ def decide_fence(controller: Controller, node_id: NodeId) -> Records:
 
 def decide_unfence(controller: Controller, node_id: NodeId) -> Records:
     """A broker has caught up with its own registration and takes part from now on; elect where
-    nobody leads. For whoever knows that it has; ``decide_heartbeat`` finds out itself."""
+    nobody leads. For whoever knows that it has; ``decide_heartbeat`` finds out itself. Whoever is
+    shutting down does not come back in this life."""
     broker = controller.image.brokers.get(node_id)
-    if broker is None or not broker.fenced:
+    if broker is None or not broker.fenced or broker.in_controlled_shutdown:
         return ()
     unfenced = BrokerRegistrationChangeRecord(
         broker_id=node_id, broker_epoch=broker.epoch, fenced=_NO
