@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotidal.errors import MalformedFrame
-from cotidal.messages.batch import HEADER_BYTES, NO_BATCHES
+from cotidal.errors import ErrorCode, MalformedFrame
+from cotidal.messages.batch import HEADER_BYTES, NO_BATCHES, producer_refusal
 from cotidal.wire.batch import (
     CRC_START,
     crc32c,
@@ -126,6 +126,40 @@ def test_a_header_cut_short_cannot_be_read() -> None:
 @pytest.mark.parametrize(("at", "size"), [(23, 4), (57, 4)], ids=["offset delta", "count"])
 def test_negative_numbers_are_a_fault_even_under_a_good_checksum(at: int, size: int) -> None:
     assert "negative" in (read_batches(with_bytes(ONE, at, b"\xff" * size)).fault or "")
+
+
+def test_a_producer_may_send_one_whole_batch() -> None:
+    assert producer_refusal(read_batches(ONE)) is None
+    assert producer_refusal(read_batches(TWO)) is None
+
+
+@pytest.mark.parametrize(
+    ("data", "error", "sentence"),
+    [
+        (b"", ErrorCode.INVALID_RECORD, "no batch"),
+        (ONE[:-1], ErrorCode.CORRUPT_MESSAGE, "cut short"),
+        (ONE[:-1] + b"?", ErrorCode.CORRUPT_MESSAGE, "checksum"),
+        (ONE + TWO, ErrorCode.INVALID_RECORD, "not 2"),
+        (ONE + TWO[:-1] + b"?", ErrorCode.CORRUPT_MESSAGE, "checksum"),
+        (build_batch([Record(b"", b"")], control=True), ErrorCode.INVALID_RECORD, "control"),
+        (with_bytes(ONE, 57, bytes(4)), ErrorCode.INVALID_RECORD, "0 records, but offsets for 2"),
+        (build_batch([Record(None, b"")], last_offset=5), ErrorCode.INVALID_RECORD, "for 6"),
+        (build_batch([Record(None, b"")], producer_id=3), ErrorCode.INVALID_RECORD, "no sequence"),
+    ],
+)
+def test_what_a_producer_may_not_send_is_refused(
+    data: bytes, error: ErrorCode, sentence: str
+) -> None:
+    refusal = producer_refusal(read_batches(data))
+    assert refusal is not None
+    assert refusal.error is error
+    assert sentence in refusal.text
+
+
+def test_no_records_at_all_are_refused() -> None:
+    refusal = producer_refusal(None)
+    assert refusal is not None
+    assert refusal.error is ErrorCode.INVALID_RECORD
 
 
 def test_a_stamped_prefix_moves_a_batch_without_its_checksum() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from cotidal.errors import ErrorCode, Refusal
 from cotidal.values import (
     NO_EPOCH,
     LeaderEpoch,
@@ -91,6 +92,34 @@ class Batches(NamedTuple):
 
 
 NO_BATCHES: Final = Batches((), b"")
+
+
+def producer_refusal(batches: Batches | None) -> Refusal | None:
+    """Why a leader does not take this from a producer; None if it does, as far as headers tell.
+
+    A producer sends one whole batch, and the broker alone writes control batches. Followers do not
+    ask: compaction leaves batches whose count is below their offsets, which no producer may send.
+    """
+    if batches is None or (not batches.headers and batches.fault is None and not batches.cut):
+        return Refusal(ErrorCode.INVALID_RECORD, "a partition's data holds no batch")
+    if batches.fault is not None:
+        return Refusal(ErrorCode.CORRUPT_MESSAGE, batches.fault)
+    if batches.cut:
+        return Refusal(ErrorCode.CORRUPT_MESSAGE, "the batch is cut short")
+    if len(batches.headers) > 1:
+        found = len(batches.headers)
+        return Refusal(ErrorCode.INVALID_RECORD, f"one batch a partition, not {found}")
+    header = batches.headers[0]
+    if header.attributes & CONTROL_BIT:
+        return Refusal(ErrorCode.INVALID_RECORD, "producers may not write control batches")
+    count, offsets = header.record_count, header.last_offset_delta + 1
+    if count <= 0 or count != offsets:
+        sentence = f"the batch has {count} records, but offsets for {offsets}"
+        return Refusal(ErrorCode.INVALID_RECORD, sentence)
+    if header.producer_id >= 0 and header.base_sequence < 0:
+        sentence = f"the batch has producer id {header.producer_id}, but no sequence"
+        return Refusal(ErrorCode.INVALID_RECORD, sentence)
+    return None
 
 
 class Placed(NamedTuple):
