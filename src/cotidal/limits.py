@@ -110,5 +110,8 @@ number too."""
 TOPIC_NAME_LENGTH_MAX: Final = 249
 """Kafka's: a directory is named after topic and partition, and file systems allow 255 bytes."""
 
-LARGE_APPEND_BYTES: Final = 256 * KIB
-"""An append from here on is written by a thread, not by the event loop."""
+LARGE_APPEND_BYTES: Final = 64 * KIB
+"""An append from here on is left to a thread while the disk is behind; see broker/disk.py."""
+
+APPEND_STALL_MS: Final = 4
+"""An append on the event loop that takes this long shows that the disk is behind."""

@@ -40,6 +40,9 @@ API_VERSIONS: Final = 18
 
 Frame = bytes | memoryview
 
+_new = tuple.__new__
+"""Makes a NamedTuple in half the time that calling its class takes."""
+
 
 class Connection(asyncio.Protocol):
     __slots__ = (
@@ -145,7 +148,7 @@ class Connection(asyncio.Protocol):
                     raise UnsupportedRequest(
                         f"it asked for version {version} of API {key}, which is not served here"
                     )
-                requests.append(Request(key, version, correlation, client, message))
+                requests.append(_new(Request, (key, version, correlation, client, message)))
                 counts[key] = counts.get(key, 0) + 1
                 if key != PRODUCE or message.acks:
                     self.awaiting += 1
