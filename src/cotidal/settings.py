@@ -622,20 +622,27 @@ def judge(table: Mapping[str, Setting], name: str, text: str) -> Value | Wrong:
     """``parse`` by name; says what is wrong with the name too."""
     setting = table.get(name)
     if setting is None:
-        return Wrong(refusal_of_name(table, name), unknown=name not in REFUSED)
+        return Wrong(refusal_of_name(table, name), unknown=_refused(name) is None)
     return parse(setting, text)
 
 
 def refusal_of_name(table: Mapping[str, Setting], name: str) -> str:
     """Why a name that is not in the table is not accepted, with the nearest one that is."""
+    refused = _refused(name)
+    if refused is not None:
+        return refused
+    near = nearest(name, table)
+    hint = f"; did you mean {near}?" if near else ""
+    return f"{name} is not a setting that is known here{hint}"
+
+
+def _refused(name: str) -> str | None:
     if name in REFUSED:
         return REFUSED[name]
     for prefix, reason in _REFUSED_PREFIXES:
         if name.startswith(prefix):
             return f"{name} is not accepted: {reason}"
-    near = nearest(name, table)
-    hint = f"; did you mean {near}?" if near else ""
-    return f"{name} is not a setting that is known here{hint}"
+    return None
 
 
 def nearest(name: str, table: Mapping[str, Setting] | None = None) -> str | None:
