@@ -40,8 +40,17 @@ POLL_S = 0.5
     show_default=True,
     help="earliest, latest, an OFFSET, -N (before the end), or a time: 2026-01-31T12:00Z, @MILLIS.",
 )
-@click.option("-p", "--partition", type=click.IntRange(min=0), multiple=True, help="Only these.")
-@click.option("-n", "--max", "most", type=click.IntRange(min=1), help="Stop after so many records.")
+@click.option(
+    "-p",
+    "--partition",
+    type=click.IntRange(min=0),
+    metavar="N",
+    multiple=True,
+    help="Only this one; may be given again.",
+)
+@click.option(
+    "-n", "--max", "most", type=click.IntRange(min=1), metavar="N", help="Stop after N records."
+)
 @click.option("--until-end", is_flag=True, help="Stop at the end there is when the command starts.")
 @click.option(
     "--format",

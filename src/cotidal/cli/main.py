@@ -70,12 +70,14 @@ def run(arguments: Sequence[str]) -> int:
     try:
         returned = cotidal.main(list(arguments), prog_name="cotidal", standalone_mode=False)
         sys.stdout.flush()
+    except click.exceptions.NoArgsIsHelpError as help_wanted:
+        return say(help_wanted.format_message(), status=2)
     except click.UsageError as wrong:
         return say(usage_sentence(wrong), status=2)
     except click.ClickException as wrong:
         return say(wrong.format_message(), status=2)
     except Failed as failed:
-        return say(str(failed), status=1)
+        return say(str(failed), status=failed.status)
     except click.Abort:
         return say("interrupted", status=1)
     except BrokenPipeError:

@@ -44,14 +44,15 @@ LINE_BYTES_MAX: Final = 64 * 1024 * 1024
 @click.option("--null-value", metavar="TEXT", help="A value that means null: a tombstone.")
 @click.option("-H", "--headers", metavar="NAME=VALUE", multiple=True, help="For each record.")
 @click.option("--compression", type=click.Choice(COMPRESSIONS), default="none", show_default=True)
-@click.option("-p", "--partition", type=click.IntRange(min=0), help="For all records.")
+@click.option("-p", "--partition", type=click.IntRange(min=0), metavar="N", help="For all records.")
 @click.option(
     "--timeout",
     "timeout_s",
     type=click.FloatRange(min=0.1),
+    metavar="SECONDS",
     default=30.0,
     show_default=True,
-    help="Seconds to go on trying.",
+    help="How long to go on trying.",
 )
 @bootstrap_option
 def command(

@@ -49,8 +49,10 @@ def command() -> None:
     ),
 )
 @click.argument("name")
-@click.option("-p", "--partitions", type=click.IntRange(min=1), help="How many partitions.")
-@click.option("-r", "--replicas", type=click.IntRange(min=1), help="Replicas of each partition.")
+@click.option("-p", "--partitions", type=click.IntRange(min=1), metavar="N", help="How many.")
+@click.option(
+    "-r", "--replicas", type=click.IntRange(min=1), metavar="N", help="Of each partition."
+)
 @click.option("--config", "settings", metavar="NAME=VALUE", multiple=True, help="A topic setting.")
 @click.option("--if-not-exists", is_flag=True, help="Succeed when the topic exists already.")
 @click.option("--dry-run", is_flag=True, help="Have the cluster check, and create nothing.")
@@ -200,7 +202,7 @@ def describe(name: str, as_json: bool, bootstrap: str) -> None:
     ),
 )
 @click.argument("name", shell_complete=complete_topic)
-@click.option("-p", "--partitions", type=click.IntRange(min=1), help="The new number in all.")
+@click.option("-p", "--partitions", type=click.IntRange(min=1), metavar="N", help="In all.")
 @click.option("--config", "settings", metavar="NAME=VALUE", multiple=True, help="Set a setting.")
 @click.option("--unset", metavar="NAME", multiple=True, help="Return a setting to its default.")
 @bootstrap_option

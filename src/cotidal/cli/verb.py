@@ -17,7 +17,11 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
 class Failed(Exception):
-    """The verb could not be carried out: one sentence, exit status 1."""
+    """The verb could not be carried out: one sentence, and the exit status (2: wrongly asked)."""
+
+    def __init__(self, sentence: str, *, status: int = 1) -> None:
+        super().__init__(sentence)
+        self.status = status
 
 
 class _WithExamples(click.Command):
