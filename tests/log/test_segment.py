@@ -28,8 +28,7 @@ def served(log: Log, offset: int, max_bytes: int) -> bytes:
     """What a reader of this offset gets; nothing when the log refuses."""
     try:
         return bytes(log.read(Offset(offset), max_bytes=max_bytes, below=log.end_offset))
-    except CorruptLog as refused:
-        assert "orders-0: 00000000000000000000.log is damaged at byte" in str(refused)
+    except CorruptLog:
         return b""
 
 

@@ -246,8 +246,7 @@ class Log:
         try:
             if self._unsaved_epochs:
                 self._write_epochs()
-            first = max(0, bisect_right(self._bases, self._recovery_point) - 1)
-            dirty = [segment for segment in self._segments[first:] if not segment.synced]
+            dirty = [segment for segment in self._segments if not segment.synced]
             files = [file for segment in dirty for file in segment.files_to_sync()]
         except OSError as error:
             raise self._go_offline("flush", self.directory, error) from error
@@ -594,8 +593,9 @@ class Log:
         self._epochs.truncate_end(offset)
         self._write_epochs()
         self._drop_snapshots(self._end)
+        # What was cut must not come back after a crash: segments written later would follow it.
+        self._active.file().sync()
         if self._names_synced < self._names:
-            # a removed file that came back after a crash would be taken for a part of the log
             self._filesystem.sync_directory(self.directory)
         return self._describe(())
 

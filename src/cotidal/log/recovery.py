@@ -151,8 +151,8 @@ class Recovery:
 
     def _believe(self, segments: list[Segment]) -> int:
         for segment in segments:
-            self._check_indexes(segment)
             segment.synced = True
+            self._check_indexes(segment)
         if not segments:
             return 0
         active = segments[-1]
@@ -187,8 +187,8 @@ class Recovery:
             after = segments[number + 1].base_offset if number + 1 < len(segments) else 1 << 62
             number += 1
             if after <= recovery_point:
-                self._check_indexes(segment)
                 segment.synced = True
+                self._check_indexes(segment)
                 end = after
                 continue
             if segment.base_offset > end and not self._compacted:
@@ -222,6 +222,7 @@ class Recovery:
                     f"{found.reason} at byte {found.position}"
                 )
                 segment.cut_back()
+                file.sync()  # or the next crash brings back what was cut, under newer segments
                 return end, False
             header = found.header
             if header.leader_epoch > self._epochs.latest:
@@ -249,9 +250,11 @@ class Recovery:
         return Place(0, segment.base_offset)
 
     def _drop(self, segments: list[Segment], first: int, why: str) -> None:
-        for segment in segments[first:]:
+        for segment in reversed(segments[first:]):
             self._say(f"removed {_file_name(segment, '.log')} ({segment.size} bytes): {why}")
             segment.unlink()
+        if len(segments) > first:
+            self._filesystem.sync_directory(self._directory)
         del segments[first:]
 
     def _check_aborted(self, segments: list[Segment], end: int) -> None:

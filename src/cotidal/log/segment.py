@@ -371,6 +371,7 @@ class Segment:
             if isinstance(found, Damage):
                 break
             self.note(found.header.size_bytes, found.header.next_offset, found.header.max_timestamp)
+        self.seal()
         self.size = size
         self._ends, self._positions, self._recent_floor = recent
         self._verified_from, self._verified_to = verified
