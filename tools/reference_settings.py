@@ -1,0 +1,242 @@
+"""The tables of settings.py, and which of their rows change nothing yet.
+
+settings.py names what is understood; some of it belongs to parts that are still to come. PENDING
+says which and why, so that nobody tunes a knob without a wire. ``contradictions`` holds it against
+the code: a setting that no code names must be pending, one that code names must not be.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Final
+
+from reference_table import code, table
+
+from cotidal import settings
+from cotidal.settings import Dynamic, OneOf, Range, Setting
+
+_ONE_NODE: Final = "a cluster has one node"
+_NO_GROUPS: Final = "there are no consumer groups"
+_NO_TRANSACTIONS: Final = "there are no transactions"
+_NO_COMPACTION: Final = "nothing is compacted"
+_NO_SNAPSHOTS: Final = "no snapshots are made of the metadata log"
+_AS_THEY_CAME: Final = "batches are stored as they came"
+_NO_QUOTAS: Final = "there are no quotas"
+_FIXED: Final = "the bound is fixed; see limits"
+
+PENDING: Final[Mapping[str, str]] = {
+    "inter.broker.listener.name": _ONE_NODE,
+    "security.inter.broker.protocol": _ONE_NODE,
+    "controller.quorum.*": _ONE_NODE,
+    "controller.socket.timeout.ms": _ONE_NODE,
+    "broker.heartbeat.interval.ms": _ONE_NODE,
+    "broker.session.timeout.ms": _ONE_NODE,
+    "initial.broker.registration.timeout.ms": _ONE_NODE,
+    "request.timeout.ms": _ONE_NODE,
+    "replica.lag.time.max.ms": _ONE_NODE,
+    "replica.fetch.*": _ONE_NODE,
+    "replica.socket.*": _ONE_NODE,
+    "replica.selector.class": _ONE_NODE,
+    "auto.leader.rebalance.enable": _ONE_NODE,
+    "leader.imbalance.*": _ONE_NODE,
+    "unclean.leader.election.interval.ms": _ONE_NODE,
+    "controlled.shutdown.enable": _ONE_NODE,
+    "leader.replication.throttled.*": _ONE_NODE,
+    "follower.replication.throttled.*": _ONE_NODE,
+    "replication.quota.*": _ONE_NODE,
+    "quota.window.*": _NO_QUOTAS,
+    "max.connection.creation.rate": _NO_QUOTAS,
+    "offset*": _NO_GROUPS,
+    "group.*": _NO_GROUPS,
+    "consumer.*": _NO_GROUPS,
+    "transaction*": _NO_TRANSACTIONS,
+    "log.cleaner.*": _NO_COMPACTION,
+    "delete.retention.ms": _NO_COMPACTION,
+    "m??.compaction.lag.ms": _NO_COMPACTION,
+    "min.cleanable.dirty.ratio": _NO_COMPACTION,
+    "compression.*": _AS_THEY_CAME,
+    "metadata.max.retention.*": _NO_SNAPSHOTS,
+    "metadata.log.max.*": _NO_SNAPSHOTS,
+    "metadata.max.idle.interval.ms": "no no-op records are written",
+    "server.max.startup.time.ms": "a start takes as long as it takes",
+    "socket.send.buffer.bytes": "the system's size is used",
+    "socket.receive.buffer.bytes": "the system's size is used",
+    "socket.listen.backlog.size": _FIXED,
+    "max.incremental.fetch.session.cache.slots": _FIXED,
+    "max.connections.per.ip.overrides": "max.connections.per.ip holds for all",
+    "fetch.max.bytes": "a fetch is bounded by what it asks for",
+    "log.flush.start.offset.checkpoint.interval.ms": "log starts are written with recovery points",
+    "log.initial.task.delay.ms": "the first check comes after log.retention.check.interval.ms",
+    "log.dir.failure.timeout.ms": "a disk that fails takes single logs offline",
+    "producer.id.expiration.check.interval.ms": "it is looked at together with retention",
+    "*preallocate": "segments grow as they are written",
+    "*message.timestamp.before.max.ms": "no record is too old to be taken",
+    "cotidal.events.enable": "there is no console",
+}
+"""Names (as patterns) that are checked and kept but change nothing yet, and why."""
+
+NAMED_WITHOUT_EFFECT: Final = (
+    "core/cluster/decide/topics.py",  # gives the coordinators' topics their settings
+    "core/cluster/decide/configs.py",  # checks values against each other
+)
+"""Modules that may name a pending setting."""
+
+READ_IN_SETTINGS: Final = ("internal.segment.bytes",)
+"""Honoured by settings.py itself."""
+
+
+def settings_of(arguments: tuple[str, ...]) -> str:
+    (which,) = arguments
+    match which:
+        case "topic":
+            return _topic_table()
+        case "broker":
+            rows = _in_effect(settings.BROKER)
+            return table(
+                ("Name", "Type", "Default", "Allowed", "Can be changed", "Meaning"),
+                (
+                    (code(row.name), kind(row), default(row), allowed(row), dynamic(row), row.doc)
+                    for row in rows
+                ),
+            )
+        case "pending":
+            return table(
+                ("Name", "Of", "Default", "Meaning", "No effect yet, because"), _pending_rows()
+            )
+        case "ignored":
+            rows = (row for row in settings.BROKER.values() if row.ignored)
+            return table(
+                ("Name", "Accepted, but"), ((code(row.name), row.ignored or "") for row in rows)
+            )
+        case "refused":
+            return table(
+                ("Name", "What is answered"),
+                ((code(name), sentence) for name, sentence in settings.REFUSED.items()),
+            )
+        case _:
+            raise ValueError(f"there is no table of settings '{which}'")
+
+
+def _topic_table() -> str:
+    return table(
+        ("Name", "Type", "Default", "Allowed", "Default for all topics", "Meaning"),
+        (
+            (
+                code(row.name),
+                kind(row),
+                default(row),
+                allowed(row),
+                ", ".join(code(synonym.name) for synonym in row.synonyms),
+                row.doc,
+            )
+            for row in _in_effect(settings.TOPIC)
+        ),
+    )
+
+
+def _in_effect(rows: Mapping[str, Setting]) -> Iterator[Setting]:
+    for name in sorted(rows):
+        if not rows[name].ignored and pending(name) is None:
+            yield rows[name]
+
+
+def _pending_rows() -> Iterator[tuple[str, ...]]:
+    tables = (
+        ("topic", settings.TOPIC),
+        ("broker", settings.BROKER),
+        ("group", settings.GROUP),
+    )
+    for scope, rows in tables:
+        for name in sorted(rows):
+            reason = pending(name)
+            if reason is not None and not rows[name].ignored:
+                yield code(name), scope, default(rows[name]), rows[name].doc, reason
+
+
+def pending(name: str) -> str | None:
+    """Why a setting changes nothing yet; None if it does."""
+    for pattern, reason in PENDING.items():
+        if fnmatchcase(name, pattern):
+            return reason
+    return None
+
+
+def kind(row: Setting) -> str:
+    return row.kind.name.lower()
+
+
+def default(row: Setting) -> str:
+    if row.default is None:
+        return "none"
+    if row.default == str(2**63 - 1):
+        return "no bound"
+    return code(row.default) if row.default else "empty"
+
+
+def allowed(row: Setting) -> str:
+    match row.rule:
+        case OneOf(choices):
+            return ", ".join(map(code, choices))
+        case Range(None, None):
+            return ""
+        case Range(low, None):
+            return f"from {low}"
+        case Range(None, high):
+            return f"to {high}"
+        case Range(low, high):
+            return f"{low} to {high}"
+
+
+def dynamic(row: Setting) -> str:
+    match row.dynamic:
+        case Dynamic.READ_ONLY:
+            return "at start"
+        case Dynamic.PER_BROKER:
+            return "while running, for one broker or all"
+        case Dynamic.CLUSTER_WIDE:
+            return "while running, for all brokers"
+
+
+# Held against the code -----------------------------------------------------------------------
+
+
+def contradictions(source: Path) -> list[str]:
+    """Where PENDING and the code below ``source`` (src/cotidal) disagree, a sentence each."""
+    every = {**settings.GROUP, **settings.BROKER, **settings.TOPIC}
+    named = _names_in_code(source, every)
+    synonyms: dict[str, list[str]] = {}
+    for row in (*settings.TOPIC.values(), *settings.GROUP.values()):
+        for synonym in row.synonyms:
+            synonyms.setdefault(synonym.name, []).append(row.name)
+    found = [
+        f"no setting is like {pattern}"
+        for pattern in PENDING
+        if not any(fnmatchcase(name, pattern) for name in every)
+    ]
+    for name, row in every.items():
+        readers = [each for each in named.get(name, ()) if each not in NAMED_WITHOUT_EFFECT]
+        through = [topic for topic in synonyms.get(name, ()) if named.get(topic)]
+        if pending(name) is not None and readers:
+            found.append(f"{name} is said to have no effect, but {readers[0]} names it")
+        elif pending(name) is None and not (
+            readers or through or named.get(name) or row.ignored or name in READ_IN_SETTINGS
+        ):
+            found.append(f"{name} is said to have an effect, but no code names it")
+    return found
+
+
+def _names_in_code(source: Path, names: Iterable[str]) -> dict[str, list[str]]:
+    """Where each name stands as a string of its own."""
+    wanted = frozenset(names)
+    found: dict[str, list[str]] = {}
+    for path in sorted(source.rglob("*.py")):
+        room = path.relative_to(source).parts[0]
+        if room in ("settings.py", "cli", "client") or "codec" in path.parts:
+            continue
+        for each in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(each, ast.Constant) and each.value in wanted:
+                found.setdefault(str(each.value), []).append(str(path.relative_to(source)))
+    return found
