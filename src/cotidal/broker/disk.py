@@ -37,9 +37,7 @@ from cotidal.log.contract import Opened, Placed, Retained
 from cotidal.log.failure import LogError
 from cotidal.log.filesystem import FileSystem
 from cotidal.log.log import Log
-from cotidal.log.producer_snapshot import ProducerEntry as StoredEntry
-from cotidal.log.producer_snapshot import ProducerSnapshot as StoredSnapshot
-from cotidal.messages.producers import ProducerEntry, ProducerSnapshot
+from cotidal.messages.producers import ProducerSnapshot
 from cotidal.node.effects import (
     AdvanceStart,
     Append,
@@ -313,7 +311,7 @@ class Disk:
                 opened.end_offset,
                 self._checkpoints.high_watermarks.get(lane.partition, Offset(0)),
                 opened.epochs,
-                _snapshot(opened.producer_snapshot),
+                opened.producer_snapshot,
                 opened.headers_after,
             )
         )
@@ -391,9 +389,8 @@ class Disk:
         self._slow(lane, self._writer, lambda log: log.save_epochs(effect.epochs), _ignore)
 
     def save_producers(self, effect: SaveProducers) -> None:
-        assert isinstance(effect.snapshot, ProducerSnapshot)
-        entries = tuple(StoredEntry(*entry) for entry in effect.snapshot.entries)
-        snapshot = StoredSnapshot(effect.snapshot.offset, entries)
+        snapshot = effect.snapshot
+        assert isinstance(snapshot, ProducerSnapshot)
         lane = self._lanes[effect.partition]
         self._slow(lane, self._keeper, lambda log: log.save_producers(snapshot), _ignore)
 
@@ -504,12 +501,6 @@ class Disk:
 
 _new = tuple.__new__
 """Makes a NamedTuple in half the time that calling its class takes."""
-
-
-def _snapshot(stored: StoredSnapshot | None) -> ProducerSnapshot | None:
-    if stored is None:
-        return None
-    return ProducerSnapshot(stored.offset, tuple(ProducerEntry(*entry) for entry in stored.entries))
 
 
 def _size(effect: Append) -> int:

@@ -32,6 +32,7 @@ from cotidal.broker.storage import Storage, StorageError, mark_clean, new_id, op
 from cotidal.core.machine import Entropy
 from cotidal.limits import HELD_BYTES_MAX, PARTIAL_FRAME_STALL_MS
 from cotidal.log.files import OsFiles
+from cotidal.log.filesystem import FileSystem
 from cotidal.node.effects import (
     CloseConnection,
     Note,
@@ -58,7 +59,9 @@ StartError = (StorageError, ListenerError, MetadataError)
 class Running:
     """A node of this process, from its start to its end."""
 
-    def __init__(self, config: BrokerConfig, journal: Journal) -> None:
+    def __init__(
+        self, config: BrokerConfig, journal: Journal, files: FileSystem | None = None
+    ) -> None:
         """Takes the directory, binds the ports and reads the metadata log; StartError if not."""
         loop = asyncio.get_running_loop()
         self.config = config
@@ -69,7 +72,7 @@ class Running:
         self._serving: asyncio.Future[None] = loop.create_future()
         self._task: asyncio.Task[None] | None = None
         self._sockets: list[tuple[Listener, tuple[socket.socket, ...]]] = []
-        self._files = OsFiles()
+        self._files = OsFiles() if files is None else files
         self._storage: Storage | None = None
         try:
             self._storage = open_storage(self._files, config.log_dirs[0], node_id=config.node_id)
@@ -320,12 +323,15 @@ def server_bounds(config: BrokerConfig) -> Bounds:
     )
 
 
-async def serve(config: BrokerConfig, journal: Journal | None = None) -> Running:
+async def serve(
+    config: BrokerConfig, *, journal: Journal | None = None, files: FileSystem | None = None
+) -> Running:
     """Start a node on this loop; it serves when this returns. StartError if it cannot be.
 
+    ``files``: where its directory is; the operating system's file system unless told otherwise.
     Nothing process-wide happens: no signal handler, no allocator setting, no logging set up.
     """
-    running = Running(config, journal or Journal(LibrarySink(f"node {config.node_id}")))
+    running = Running(config, journal or Journal(LibrarySink(f"node {config.node_id}")), files)
     await running.start()
     return running
 
@@ -366,6 +372,7 @@ async def _run(
         )
         if on_serving is not None:
             on_serving(running)
+        memory.tune_collector()
         memory.GiveBack(loop, running.counters)
     return await running.wait()
 

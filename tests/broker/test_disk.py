@@ -1,0 +1,433 @@
+"""Effects on logs: order, failure of one log only, threads that nobody notices."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+import pytest
+import uvloop
+
+from cotidal.broker import disk as disk_module
+from cotidal.broker.counters import Counters
+from cotidal.broker.disk import Disk
+from cotidal.broker.journal import Journal
+from cotidal.log.memory import MemoryFiles
+from cotidal.messages.batch import Batches, Placed
+from cotidal.messages.producers import ProducerEntry, ProducerSnapshot
+from cotidal.node.effects import (
+    AdvanceStart,
+    Append,
+    ConfigureLog,
+    DeleteLog,
+    FindTime,
+    Found,
+    MeasureLogs,
+    OpenLog,
+    Read,
+    ReadToken,
+    Retain,
+    SaveEpochs,
+    SaveHighWatermarks,
+    SaveProducers,
+    TruncateTo,
+    Want,
+)
+from cotidal.node.events import (
+    Appended,
+    LogFailed,
+    LogOpened,
+    LogsMeasured,
+    ReadDone,
+    StartMoved,
+    TimeFound,
+)
+from cotidal.values import (
+    EpochEntry,
+    LeaderEpoch,
+    Offset,
+    ProducerEpoch,
+    ProducerId,
+    Sequence,
+    TopicPartition,
+    Uuid,
+    WallMillis,
+)
+from cotidal.wire.batch import read_batches
+from cotidal.wire.records import Record, build_batch
+
+ONE = TopicPartition("one", 0)
+TWO = TopicPartition("two", 0)
+ID = Uuid(b"0123456789abcdef")
+EPOCH = LeaderEpoch(3)
+T = TypeVar("T")
+
+
+class World:
+    """A disk on a file system in memory, and the events it has posted."""
+
+    def __init__(self, files: MemoryFiles, clean: bool = False) -> None:
+        self.files = files
+        self.events: list[Any] = []
+        self.held = 0
+        self.said: list[str] = []
+        self.faults: list[Exception] = []
+        self.disk = Disk(
+            asyncio.get_running_loop(),
+            files,
+            "/data",
+            clean=clean,
+            checkpoint_ms=60_000,
+            post=self.events.append,
+            on_fault=self.faults.append,
+            hold=self._hold,
+            journal=Journal(self),
+            counters=Counters(),
+        )
+
+    def write(self, level: str, text: str) -> None:
+        self.said.append(text)
+
+    def _hold(self, grown: int) -> None:
+        self.held += grown
+
+    async def event(self, kind: type[T], partition: TopicPartition | None = None) -> T:
+        """The next event of this kind, taken out of the list."""
+        while True:
+            assert not self.faults, self.faults
+            for event in self.events:
+                if isinstance(event, kind) and partition in (None, event[0]):
+                    self.events.remove(event)
+                    return event
+            await asyncio.sleep(0.001)
+
+    async def open(self, partition: TopicPartition, **settings: str) -> LogOpened:
+        named = {name.replace("_", "."): value for name, value in settings.items()}
+        self.disk.open_log(OpenLog(partition, ID, named))
+        return await self.event(LogOpened, partition)
+
+    def append(self, partition: TopicPartition, offset: int, *values: bytes) -> None:
+        self.disk.append(Append(partition, (placed(offset, *values),), False))
+
+    def read(self, token: int, *wants: Want, max_bytes: int = 1 << 20) -> None:
+        self.disk.read(Read(ReadToken(token), wants, max_bytes))
+
+
+def placed(offset: int, *values: bytes) -> Placed:
+    return Placed(batches(*values), Offset(offset), EPOCH)
+
+
+def batches(*values: bytes) -> Batches:
+    records = [Record(None, value, timestamp=1000 + place) for place, value in enumerate(values)]
+    return read_batches(build_batch(records))
+
+
+def want(partition: TopicPartition, offset: int, below: int, max_bytes: int = 1 << 20) -> Want:
+    return Want(partition, Offset(offset), max_bytes, Offset(below))
+
+
+@pytest.fixture
+def run() -> Callable[..., None]:
+    def play(
+        script: Callable[[World], Coroutine[Any, Any, None]],
+        files: MemoryFiles | None = None,
+        clean: bool = False,
+    ) -> None:
+        async def whole() -> None:
+            memory = files or MemoryFiles()
+            memory.mkdir("/data")
+            world = World(memory, clean)
+            try:
+                await asyncio.wait_for(script(world), 20)
+            finally:
+                if world.disk is not None:
+                    world.disk.abandon()
+
+        loop = uvloop.new_event_loop()
+        try:
+            loop.run_until_complete(whole())
+        finally:
+            loop.close()
+
+    return play
+
+
+Run = Callable[..., None]
+
+
+def test_what_is_appended_is_read(run: Run) -> None:
+    async def script(world: World) -> None:
+        opened = await world.open(ONE)
+        assert (opened.start_offset, opened.end_offset, opened.epochs) == (0, 0, ())
+        world.append(ONE, 0, b"a", b"b")
+        assert world.events == [Appended(ONE, Offset(2), WallMillis(-1), False)]
+        world.events.clear()
+        world.read(7, want(ONE, 0, 2))
+        (done,) = world.events
+        assert done.token == 7
+        (header,) = read_batches(done.results[0]).headers
+        assert (header.base_offset, header.leader_epoch, header.record_count) == (0, EPOCH, 2)
+
+    run(script)
+
+
+def test_the_first_result_is_whole_and_what_no_longer_fits_is_empty(run: Run) -> None:
+    async def script(world: World) -> None:
+        for partition in (ONE, TWO):
+            await world.open(partition)
+            world.append(partition, 0, b"x" * 1000)
+        world.events.clear()
+        world.read(1, want(ONE, 0, 1), want(TWO, 0, 1), max_bytes=10)
+        (done,) = world.events
+        assert len(done.results[0]) > 1000
+        assert done.results[1] == b""
+
+    run(script)
+
+
+def test_an_unknown_log_is_a_sentence_and_not_a_fault(run: Run) -> None:
+    async def script(world: World) -> None:
+        world.read(1, want(ONE, 0, 1))
+        assert world.events == [ReadDone(ReadToken(1), ("one-0 has no open log on this node",))]
+
+    run(script)
+
+
+def test_work_behind_a_slow_append_waits_in_order_and_other_logs_go_on(run: Run) -> None:
+    async def script(world: World) -> None:
+        await world.open(ONE, flush_messages="1")
+        await world.open(TWO)
+        world.append(ONE, 0, b"flushed, so in the thread")
+        world.append(ONE, 1, b"waits")
+        world.read(1, want(ONE, 0, 3), want(TWO, 0, 0))
+        world.append(ONE, 2, b"waits too")
+        assert world.events == []
+        assert world.held > 0
+        world.append(TWO, 0, b"goes on")
+        assert [type(event) for event in world.events] == [Appended]
+        await world.event(Appended, TWO)
+        kinds = []
+        while len(kinds) < 4:
+            await asyncio.sleep(0.001)
+            kinds += [(type(e).__name__, e[1]) for e in world.events]
+            world.events.clear()
+        assert [kind for kind, _ in kinds] == ["Appended", "Appended", "ReadDone", "Appended"]
+        assert [end for kind, end in kinds if kind == "Appended"] == [1, 2, 3]
+        assert world.held == 0
+
+    run(script)
+
+
+def test_an_acknowledged_record_with_flush_messages_1_survives_the_machine(run: Run) -> None:
+    files = MemoryFiles()
+
+    async def script(world: World) -> None:
+        await world.open(ONE, flush_messages="1")
+        world.append(ONE, 0, b"kept")
+        await world.event(Appended)
+
+    run(script, files)
+    files.crash(lambda n: 0)
+
+    async def again(world: World) -> None:
+        assert (await world.open(ONE)).end_offset == 1
+
+    run(again, files)
+
+
+def test_large_appends_go_to_the_thread_while_the_disk_is_behind(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(disk_module, "LARGE_APPEND_BYTES", 500)
+    monkeypatch.setattr(disk_module, "APPEND_STALL_MS", -1)
+
+    async def script(world: World) -> None:
+        await world.open(ONE)
+        world.append(ONE, 0, b"x" * 1000)
+        assert len(world.events) == 1
+        world.events.clear()
+        world.append(ONE, 1, b"x" * 1000)
+        assert world.events == []
+        assert world.held > 1000
+        assert (await world.event(Appended)).end_offset == 2
+        world.append(ONE, 2, b"small ones stay")
+        assert len(world.events) == 1
+
+    run(script)
+
+
+def test_a_full_disk_fails_that_append_and_reads_go_on(run: Run) -> None:
+    files = MemoryFiles()
+
+    async def script(world: World) -> None:
+        for partition in (ONE, TWO):
+            await world.open(partition)
+            world.append(partition, 0, b"before")
+        world.events.clear()
+        files.fail("append", "one-0", error=errno.ENOSPC)
+        world.append(ONE, 1, b"lost")
+        (failed,) = world.events
+        assert isinstance(failed, LogFailed)
+        assert failed.partition == ONE
+        assert "No space left on device" in failed.reason
+        world.append(TWO, 1, b"fine")
+        assert isinstance(world.events[-1], Appended)
+        world.read(1, want(ONE, 0, 1))
+        assert read_batches(world.events[-1].results[0]).headers
+
+    run(script, files)
+
+
+def test_a_log_that_cannot_be_opened_is_told(run: Run) -> None:
+    files = MemoryFiles()
+
+    async def script(world: World) -> None:
+        files.fail("open", "one-0", times=10)
+        world.disk.open_log(OpenLog(ONE, ID, {}))
+        assert "Input/output error" in (await world.event(LogFailed)).reason
+
+    run(script, files)
+
+
+def test_a_deleted_log_makes_room_for_one_of_its_name(run: Run) -> None:
+    files = MemoryFiles()
+
+    async def script(world: World) -> None:
+        await world.open(ONE, file_delete_delay_ms="30")
+        world.append(ONE, 0, b"old")
+        world.disk.save_high_watermarks(SaveHighWatermarks(((ONE, Offset(1)),)))
+        world.disk.delete_log(DeleteLog(ONE, ID))
+        world.disk.open_log(OpenLog(ONE, ID, {}))
+        opened = await world.event(LogOpened)
+        assert (opened.end_offset, opened.high_watermark) == (0, 0)
+        doomed = [name for name in files.listdir("/data") if name.endswith("-delete")]
+        assert doomed == [f"one-0.{ID.hex()}-delete"]
+        while any(name.endswith("-delete") for name in files.listdir("/data")):
+            await asyncio.sleep(0.005)
+
+    run(script, files)
+
+
+def test_what_an_earlier_process_meant_to_remove_is_removed(run: Run) -> None:
+    files = MemoryFiles()
+    files.mkdir("/data/gone-0.00-delete")
+    files.write("/data/gone-0.00-delete/00000000000000000000.log", b"x")
+
+    async def script(world: World) -> None:
+        while files.exists("/data/gone-0.00-delete"):
+            await asyncio.sleep(0.001)
+
+    run(script, files)
+
+
+def test_a_closed_disk_is_found_again_with_all_it_knew(run: Run) -> None:
+    files = MemoryFiles()
+    producer = ProducerEntry(
+        ProducerId(5), ProducerEpoch(0), Sequence(0), Offset(0), 0, WallMillis(1000)
+    )
+    snapshot = ProducerSnapshot(Offset(2), (producer,))
+
+    async def script(world: World) -> None:
+        await world.open(ONE)
+        world.append(ONE, 0, b"a", b"b")
+        world.disk.save_epochs(SaveEpochs(ONE, (EpochEntry(EPOCH, Offset(0)),)))
+        world.disk.save_producers(SaveProducers(ONE, snapshot))
+        world.disk.save_high_watermarks(SaveHighWatermarks(((ONE, Offset(2)),)))
+        world.disk.advance_start(AdvanceStart(ONE, Offset(1)))
+        assert await world.event(StartMoved) == StartMoved(ONE, Offset(1))
+        assert await world.disk.close()
+
+    run(script, files)
+    files.crash(lambda n: 0)
+
+    async def again(world: World) -> None:
+        opened = await world.open(ONE)
+        assert (opened.start_offset, opened.end_offset, opened.high_watermark) == (1, 2, 2)
+        assert [entry.epoch for entry in opened.epochs] == [EPOCH]
+        assert opened.producers == snapshot
+
+    run(again, files, clean=True)
+
+
+def test_a_log_that_cannot_be_flushed_at_the_end_is_not_called_clean(run: Run) -> None:
+    files = MemoryFiles()
+
+    async def script(world: World) -> None:
+        await world.open(ONE)
+        world.append(ONE, 0, b"a")
+        files.fail("sync", "one-0", times=10)
+        assert not await world.disk.close()
+        assert any("one-0 could not be closed" in line for line in world.said)
+
+    run(script, files)
+
+
+def test_flush_ms_flushes_without_being_asked(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cotidal.broker.flushing.SWEEP_S", 0.01)
+    files = MemoryFiles()
+
+    async def script(world: World) -> None:
+        await world.open(ONE, flush_ms="20")
+        world.append(ONE, 0, b"a")
+        (lane,) = world.disk._lanes.values()
+        assert lane.log is not None
+        while lane.log.recovery_point < 1:
+            await asyncio.sleep(0.005)
+
+    run(script, files)
+    files.crash(lambda n: 0)
+
+    async def again(world: World) -> None:
+        assert (await world.open(ONE)).end_offset == 1
+
+    run(again, files)
+
+
+def test_settings_of_an_open_log_change_at_once(run: Run) -> None:
+    async def script(world: World) -> None:
+        await world.open(ONE)
+        world.disk.configure_log(ConfigureLog(ONE, {"segment.bytes": "200"}))
+        for offset in range(3):
+            world.append(ONE, offset, b"x" * 100)
+        rolled = [event.rolled for event in world.events if isinstance(event, Appended)]
+        assert rolled == [False, True, True]
+
+    run(script)
+
+
+def test_truncation_times_sizes_and_retention_are_answered(run: Run) -> None:
+    async def script(world: World) -> None:
+        await world.open(ONE, segment_bytes="200", retention_bytes="200", retention_ms="-1")
+        for offset in range(5):
+            world.append(ONE, offset, b"x" * 100)
+        world.events.clear()
+        world.disk.find_time(FindTime(ReadToken(1), ONE, WallMillis(500), Offset(5)))
+        assert (await world.event(TimeFound)).found == Found(Offset(0), WallMillis(1000), EPOCH)
+        world.disk.find_time(FindTime(ReadToken(2), ONE, WallMillis(9999), Offset(5)))
+        assert (await world.event(TimeFound)).found is None
+        world.disk.truncate_to(TruncateTo(ONE, Offset(4)))
+        assert (await world.event(LogOpened)).end_offset == 4
+        world.disk.retain(Retain(ONE, Offset(4)))
+        assert (await world.event(StartMoved)).start_offset > 0
+        world.disk.measure_logs(MeasureLogs(ReadToken(3)))
+        measured = await world.event(LogsMeasured)
+        assert [partition for partition, _ in measured.sizes] == [ONE]
+        assert measured.sizes[0][1] > 0
+
+    run(script)
+
+
+def test_an_append_time_is_stamped_and_told(run: Run) -> None:
+    async def script(world: World) -> None:
+        await world.open(ONE)
+        world.disk.append(Append(ONE, (placed(0, b"a"),), True))
+        (appended,) = world.events
+        world.events.clear()
+        world.read(1, want(ONE, 0, 1))
+        (header,) = read_batches(world.events[0].results[0]).headers
+        assert header.has_log_append_time
+        assert header.max_timestamp == appended.append_time > 1_600_000_000_000
+
+    run(script)
