@@ -72,6 +72,8 @@ def _head(module: Module, code: Code) -> str:
         own,
     ]
     body = "\n".join(code.lines)
+    if "MESSAGE_ELEMENTS_MAX" in code.others:
+        lines.insert(-1, "from cotidal.limits import MESSAGE_ELEMENTS_MAX")
     if "Batches |" in body:
         lines.insert(-1, "from cotidal.messages.batch import Batches")
     values = [name for name in ("ZERO_UUID", "Uuid") if re.search(rf"\b{name}\b", body)]

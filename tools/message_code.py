@@ -26,7 +26,7 @@ SUFFIXES: Final = {"16s": "u", "?": "o"}
 RESERVED: Final = frozenset(
     ["buf", "bytearray", "bytes", "count", "data", "end", "flexible", "int", "item", "items",
      "len", "length", "list", "memoryview", "new", "out", "parts", "payload", "pos", "range", "raw",
-     "size", "str", "tag", "tagged", "tags", "tuple", "value", "version"]
+     "room", "size", "str", "tag", "tagged", "tags", "tuple", "value", "version"]
 )  # fmt: skip
 ALWAYS: Final = "always"
 NOT_EVER: Final = "never"

@@ -58,6 +58,9 @@ def _emit_function(code: Code, struct: Struct, context: Context, name: str) -> N
     with code.block(head):
         if context.hot:
             code.line("size = len(buf)")
+            if any(field.struct is not None and field.array for field in struct.fields):
+                code.others.add("MESSAGE_ELEMENTS_MAX")
+                code.line("room = MESSAGE_ELEMENTS_MAX")
         if context.flexible == "flexible":
             code.line(f"flexible = version >= {context.message.flexible.start}")
         made = _emit_struct(code, struct, context)
@@ -306,6 +309,8 @@ def _emit_array(code: Code, field: Field, local: str, context: Context, declared
         _emit_length(code, count, context, wide=True)
         claimed = count if smallest == 1 else f"{count} * {smallest}"
         low = f"{count} < 0 or " if nullable == NOT_EVER else ""
+        if field.struct is not None:
+            low += f"{count} > room or "
         with code.block(f"if {low}{claimed} > size - pos:"):
             code.line(f"raise {code.need('count_refused')}({count}, size - pos)")
     else:
@@ -335,6 +340,8 @@ def _emit_elements(code: Code, field: Field, local: str, count: str, context: Co
             reader = code.need(ARRAY_READERS[field.base])
         code.line(f"{local}, pos = {reader}(buf, pos, {count})")
         return
+    if context.hot:
+        code.line(f"room -= {count}")
     items = f"{local}_items"
     code.line(f"{items}: list[{element_type(field)}] = []")
     with code.block(f"for _ in range({count}):"):

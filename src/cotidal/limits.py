@@ -97,6 +97,13 @@ exceed that by one batch, whose own bound is FRAME_BYTES_MAX."""
 
 # wire
 
+MESSAGE_ELEMENTS_MAX: Final = 1_000_000
+"""Topics and partitions in one Produce, Fetch, ListOffsets or Metadata message. An element takes
+three bytes of a frame and a hundred of memory, so a frame's bound alone is none."""
+
+REQUEST_BYTES_MAX_WITHOUT_RECORDS: Final = 16 * MIB
+"""Any request but Produce, for the same reason. 200,000 partitions take 10 MB at most."""
+
 DECOMPRESSED_BATCH_BYTES_MAX: Final = 128 * 1024 * 1024
 """A compressed batch may claim any size: a hundredfold of Kafka's default message.max.bytes is more
 than text compresses to, and still fits the memory of one broker."""

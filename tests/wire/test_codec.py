@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cotidal.errors import MalformedFrame, UnsupportedRequest
+from cotidal.limits import REQUEST_BYTES_MAX_WITHOUT_RECORDS
 from cotidal.messages.rpc.apis import APIS
 from cotidal.messages.rpc.delete_topics import DeletableTopicResult, DeleteTopicsResponse
 from cotidal.messages.rpc.fetch import (
@@ -24,7 +25,7 @@ from cotidal.messages.rpc.fetch import (
     PartitionData,
 )
 from cotidal.messages.rpc.heartbeat import HeartbeatRequest
-from cotidal.messages.rpc.produce import ProduceRequest
+from cotidal.messages.rpc.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from cotidal.wire import codec
 from cotidal.wire.batch import read_batches
 from cotidal.wire.codec import decode_record, encode_record
@@ -137,6 +138,32 @@ def test_a_count_is_held_against_the_smallest_elements_that_could_follow(
     frame = count.to_bytes(4, "big") + bytes(15)
     with pytest.raises(MalformedFrame, match="elements"):
         read_count(frame, 0, smallest)
+
+
+def test_elements_are_counted_over_all_arrays_of_a_message(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from cotidal.wire.codec.rpc import fetch
+
+    monkeypatch.setattr(fetch, "MESSAGE_ELEMENTS_MAX", 9)
+    three = FetchableTopicResponse("t", partitions=(PartitionData(aborted_transactions=None),) * 3)
+    for topics, fits in ((2, True), (3, False)):
+        data = bytes(encode_record(FetchResponse(responses=(three,) * topics), 12))
+        if fits:
+            assert len(decode_record(FetchResponse, 12, data).responses) == topics
+        else:
+            with pytest.raises(MalformedFrame, match="more than"):
+                decode_record(FetchResponse, 12, data)
+
+
+def test_only_a_produce_request_may_be_large() -> None:
+    large = b"\0" * (REQUEST_BYTES_MAX_WITHOUT_RECORDS + 1)
+    with pytest.raises(MalformedFrame, match="Heartbeat in 16777217 bytes is more than it needs"):
+        codec.decode_request(12, 4, large)
+    data = build_batch([Record(None, bytes(len(large)))])
+    topic = TopicProduceData("t", partition_data=(PartitionProduceData(0, read_batches(data)),))
+    request = ProduceRequest(topic_data=(topic,))
+    assert codec.decode_request(0, 9, b"".join(codec.encode_request(0, 9, request))) == request
 
 
 def test_unknown_tagged_fields_are_skipped() -> None:

@@ -61,6 +61,8 @@ def data_refused(length: int, left: int) -> MalformedFrame:
 def count_refused(count: int, left: int) -> MalformedFrame:
     if count < 0:
         return null_refused("an array")
+    if count <= left:
+        return MalformedFrame(f"{count} elements are more than {left} bytes or a message can hold")
     return MalformedFrame(f"an array claims {count} elements where {left} bytes are left")
 
 

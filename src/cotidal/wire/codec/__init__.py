@@ -14,7 +14,8 @@ import struct
 from typing import Any, Final
 
 from cotidal.errors import MalformedFrame, UnsupportedRequest
-from cotidal.messages.rpc.apis import APIS
+from cotidal.limits import REQUEST_BYTES_MAX_WITHOUT_RECORDS
+from cotidal.messages.rpc.apis import APIS, ApiKey
 from cotidal.wire.codec.entry import Codec, Parts, Reader, Writer
 from cotidal.wire.primitives import Buffer
 
@@ -31,6 +32,8 @@ def decode_request(api_key: int, version: int, buffer: Buffer, position: int = 0
     if reader is None:
         _load_api(api_key, version)
         reader = _request_readers[api_key << 16 | version]
+    if len(buffer) > REQUEST_BYTES_MAX_WITHOUT_RECORDS and api_key != ApiKey.PRODUCE:
+        raise MalformedFrame(f"{APIS[api_key].name} in {len(buffer)} bytes is more than it needs")
     try:  # as _read does: one call less for every request
         message, end = reader(buffer, position, version)
     except (IndexError, struct.error, UnicodeDecodeError) as wrong:

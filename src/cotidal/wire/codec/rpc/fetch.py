@@ -6,6 +6,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final
 
+from cotidal.limits import MESSAGE_ELEMENTS_MAX
 from cotidal.messages.batch import Batches
 from cotidal.messages.rpc.fetch import (
     AbortedTransaction,
@@ -98,12 +99,14 @@ new: Final = tuple.__new__
 
 def read_fetch_request_v4(buf: Buffer, pos: int, version: int) -> tuple[FetchRequest, int]:
     size = len(buf)
+    room = MESSAGE_ELEMENTS_MAX
     replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level = unpack_iiiib(buf, pos)
     pos += 17
     (topics_count,) = unpack_i(buf, pos)
     pos += 4
-    if topics_count < 0 or topics_count * 6 > size - pos:
+    if topics_count < 0 or topics_count > room or topics_count * 6 > size - pos:
         raise count_refused(topics_count, size - pos)
+    room -= topics_count
     topics_items: list[FetchTopic] = []
     for _ in range(topics_count):
         (length,) = unpack_h(buf, pos)
@@ -117,8 +120,9 @@ def read_fetch_request_v4(buf: Buffer, pos: int, version: int) -> tuple[FetchReq
         pos = end
         (partitions_1_count,) = unpack_i(buf, pos)
         pos += 4
-        if partitions_1_count < 0 or partitions_1_count * 16 > size - pos:
+        if partitions_1_count < 0 or partitions_1_count > room or partitions_1_count * 16 > size - pos:
             raise count_refused(partitions_1_count, size - pos)
+        room -= partitions_1_count
         partitions_1_items: list[FetchPartition] = []
         for _ in range(partitions_1_count):
             partition_2, fetch_offset_2, partition_max_bytes_2 = unpack_iqi(buf, pos)
@@ -132,12 +136,14 @@ def read_fetch_request_v4(buf: Buffer, pos: int, version: int) -> tuple[FetchReq
 
 def read_fetch_request_v5(buf: Buffer, pos: int, version: int) -> tuple[FetchRequest, int]:
     size = len(buf)
+    room = MESSAGE_ELEMENTS_MAX
     replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level = unpack_iiiib(buf, pos)
     pos += 17
     (topics_count,) = unpack_i(buf, pos)
     pos += 4
-    if topics_count < 0 or topics_count * 6 > size - pos:
+    if topics_count < 0 or topics_count > room or topics_count * 6 > size - pos:
         raise count_refused(topics_count, size - pos)
+    room -= topics_count
     topics_items: list[FetchTopic] = []
     for _ in range(topics_count):
         (length,) = unpack_h(buf, pos)
@@ -151,8 +157,9 @@ def read_fetch_request_v5(buf: Buffer, pos: int, version: int) -> tuple[FetchReq
         pos = end
         (partitions_1_count,) = unpack_i(buf, pos)
         pos += 4
-        if partitions_1_count < 0 or partitions_1_count * 24 > size - pos:
+        if partitions_1_count < 0 or partitions_1_count > room or partitions_1_count * 24 > size - pos:
             raise count_refused(partitions_1_count, size - pos)
+        room -= partitions_1_count
         partitions_1_items: list[FetchPartition] = []
         for _ in range(partitions_1_count):
             partition_2, fetch_offset_2, log_start_offset_2, partition_max_bytes_2 = unpack_iqqi(buf, pos)
@@ -166,12 +173,14 @@ def read_fetch_request_v5(buf: Buffer, pos: int, version: int) -> tuple[FetchReq
 
 def read_fetch_request_v7(buf: Buffer, pos: int, version: int) -> tuple[FetchRequest, int]:
     size = len(buf)
+    room = MESSAGE_ELEMENTS_MAX
     replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch = unpack_iiiibii(buf, pos)
     pos += 25
     (topics_count,) = unpack_i(buf, pos)
     pos += 4
-    if topics_count < 0 or topics_count * 6 > size - pos:
+    if topics_count < 0 or topics_count > room or topics_count * 6 > size - pos:
         raise count_refused(topics_count, size - pos)
+    room -= topics_count
     topics_items: list[FetchTopic] = []
     for _ in range(topics_count):
         (length,) = unpack_h(buf, pos)
@@ -185,8 +194,9 @@ def read_fetch_request_v7(buf: Buffer, pos: int, version: int) -> tuple[FetchReq
         pos = end
         (partitions_1_count,) = unpack_i(buf, pos)
         pos += 4
-        if partitions_1_count < 0 or partitions_1_count * 24 > size - pos:
+        if partitions_1_count < 0 or partitions_1_count > room or partitions_1_count * 24 > size - pos:
             raise count_refused(partitions_1_count, size - pos)
+        room -= partitions_1_count
         partitions_1_items: list[FetchPartition] = []
         for _ in range(partitions_1_count):
             partition_2, fetch_offset_2, log_start_offset_2, partition_max_bytes_2 = unpack_iqqi(buf, pos)
@@ -197,8 +207,9 @@ def read_fetch_request_v7(buf: Buffer, pos: int, version: int) -> tuple[FetchReq
     topics = tuple(topics_items)
     (forgotten_topics_data_count,) = unpack_i(buf, pos)
     pos += 4
-    if forgotten_topics_data_count < 0 or forgotten_topics_data_count * 6 > size - pos:
+    if forgotten_topics_data_count < 0 or forgotten_topics_data_count > room or forgotten_topics_data_count * 6 > size - pos:
         raise count_refused(forgotten_topics_data_count, size - pos)
+    room -= forgotten_topics_data_count
     forgotten_topics_data_items: list[ForgottenTopic] = []
     for _ in range(forgotten_topics_data_count):
         (length,) = unpack_h(buf, pos)
@@ -222,12 +233,14 @@ def read_fetch_request_v7(buf: Buffer, pos: int, version: int) -> tuple[FetchReq
 
 def read_fetch_request_v9(buf: Buffer, pos: int, version: int) -> tuple[FetchRequest, int]:
     size = len(buf)
+    room = MESSAGE_ELEMENTS_MAX
     replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch = unpack_iiiibii(buf, pos)
     pos += 25
     (topics_count,) = unpack_i(buf, pos)
     pos += 4
-    if topics_count < 0 or topics_count * 6 > size - pos:
+    if topics_count < 0 or topics_count > room or topics_count * 6 > size - pos:
         raise count_refused(topics_count, size - pos)
+    room -= topics_count
     topics_items: list[FetchTopic] = []
     for _ in range(topics_count):
         (length,) = unpack_h(buf, pos)
@@ -241,8 +254,9 @@ def read_fetch_request_v9(buf: Buffer, pos: int, version: int) -> tuple[FetchReq
         pos = end
         (partitions_1_count,) = unpack_i(buf, pos)
         pos += 4
-        if partitions_1_count < 0 or partitions_1_count * 28 > size - pos:
+        if partitions_1_count < 0 or partitions_1_count > room or partitions_1_count * 28 > size - pos:
             raise count_refused(partitions_1_count, size - pos)
+        room -= partitions_1_count
         partitions_1_items: list[FetchPartition] = []
         for _ in range(partitions_1_count):
             partition_2, current_leader_epoch_2, fetch_offset_2, log_start_offset_2, partition_max_bytes_2 = unpack_iiqqi(buf, pos)
@@ -253,8 +267,9 @@ def read_fetch_request_v9(buf: Buffer, pos: int, version: int) -> tuple[FetchReq
     topics = tuple(topics_items)
     (forgotten_topics_data_count,) = unpack_i(buf, pos)
     pos += 4
-    if forgotten_topics_data_count < 0 or forgotten_topics_data_count * 6 > size - pos:
+    if forgotten_topics_data_count < 0 or forgotten_topics_data_count > room or forgotten_topics_data_count * 6 > size - pos:
         raise count_refused(forgotten_topics_data_count, size - pos)
+    room -= forgotten_topics_data_count
     forgotten_topics_data_items: list[ForgottenTopic] = []
     for _ in range(forgotten_topics_data_count):
         (length,) = unpack_h(buf, pos)
@@ -278,12 +293,14 @@ def read_fetch_request_v9(buf: Buffer, pos: int, version: int) -> tuple[FetchReq
 
 def read_fetch_request_v11(buf: Buffer, pos: int, version: int) -> tuple[FetchRequest, int]:
     size = len(buf)
+    room = MESSAGE_ELEMENTS_MAX
     replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch = unpack_iiiibii(buf, pos)
     pos += 25
     (topics_count,) = unpack_i(buf, pos)
     pos += 4
-    if topics_count < 0 or topics_count * 6 > size - pos:
+    if topics_count < 0 or topics_count > room or topics_count * 6 > size - pos:
         raise count_refused(topics_count, size - pos)
+    room -= topics_count
     topics_items: list[FetchTopic] = []
     for _ in range(topics_count):
         (length,) = unpack_h(buf, pos)
@@ -297,8 +314,9 @@ def read_fetch_request_v11(buf: Buffer, pos: int, version: int) -> tuple[FetchRe
         pos = end
         (partitions_1_count,) = unpack_i(buf, pos)
         pos += 4
-        if partitions_1_count < 0 or partitions_1_count * 28 > size - pos:
+        if partitions_1_count < 0 or partitions_1_count > room or partitions_1_count * 28 > size - pos:
             raise count_refused(partitions_1_count, size - pos)
+        room -= partitions_1_count
         partitions_1_items: list[FetchPartition] = []
         for _ in range(partitions_1_count):
             partition_2, current_leader_epoch_2, fetch_offset_2, log_start_offset_2, partition_max_bytes_2 = unpack_iiqqi(buf, pos)
@@ -309,8 +327,9 @@ def read_fetch_request_v11(buf: Buffer, pos: int, version: int) -> tuple[FetchRe
     topics = tuple(topics_items)
     (forgotten_topics_data_count,) = unpack_i(buf, pos)
     pos += 4
-    if forgotten_topics_data_count < 0 or forgotten_topics_data_count * 6 > size - pos:
+    if forgotten_topics_data_count < 0 or forgotten_topics_data_count > room or forgotten_topics_data_count * 6 > size - pos:
         raise count_refused(forgotten_topics_data_count, size - pos)
+    room -= forgotten_topics_data_count
     forgotten_topics_data_items: list[ForgottenTopic] = []
     for _ in range(forgotten_topics_data_count):
         (length,) = unpack_h(buf, pos)
@@ -343,14 +362,16 @@ def read_fetch_request_v11(buf: Buffer, pos: int, version: int) -> tuple[FetchRe
 
 def read_fetch_request_v12(buf: Buffer, pos: int, version: int) -> tuple[FetchRequest, int]:
     size = len(buf)
+    room = MESSAGE_ELEMENTS_MAX
     replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch = unpack_iiiibii(buf, pos)
     pos += 25
     topics_count = buf[pos] - 1
     pos += 1
     if topics_count > 126:
         topics_count, pos = read_length(buf, pos - 1)
-    if topics_count < 0 or topics_count * 3 > size - pos:
+    if topics_count < 0 or topics_count > room or topics_count * 3 > size - pos:
         raise count_refused(topics_count, size - pos)
+    room -= topics_count
     topics_items: list[FetchTopic] = []
     for _ in range(topics_count):
         length = buf[pos] - 1
@@ -368,8 +389,9 @@ def read_fetch_request_v12(buf: Buffer, pos: int, version: int) -> tuple[FetchRe
         pos += 1
         if partitions_1_count > 126:
             partitions_1_count, pos = read_length(buf, pos - 1)
-        if partitions_1_count < 0 or partitions_1_count * 33 > size - pos:
+        if partitions_1_count < 0 or partitions_1_count > room or partitions_1_count * 33 > size - pos:
             raise count_refused(partitions_1_count, size - pos)
+        room -= partitions_1_count
         partitions_1_items: list[FetchPartition] = []
         for _ in range(partitions_1_count):
             partition_2, current_leader_epoch_2, fetch_offset_2, last_fetched_epoch_2, log_start_offset_2, partition_max_bytes_2, tags = unpack_iiqiqiB(buf, pos)
@@ -388,8 +410,9 @@ def read_fetch_request_v12(buf: Buffer, pos: int, version: int) -> tuple[FetchRe
     pos += 1
     if forgotten_topics_data_count > 126:
         forgotten_topics_data_count, pos = read_length(buf, pos - 1)
-    if forgotten_topics_data_count < 0 or forgotten_topics_data_count * 3 > size - pos:
+    if forgotten_topics_data_count < 0 or forgotten_topics_data_count > room or forgotten_topics_data_count * 3 > size - pos:
         raise count_refused(forgotten_topics_data_count, size - pos)
+    room -= forgotten_topics_data_count
     forgotten_topics_data_items: list[ForgottenTopic] = []
     for _ in range(forgotten_topics_data_count):
         length = buf[pos] - 1
@@ -445,14 +468,16 @@ def read_fetch_request_v12(buf: Buffer, pos: int, version: int) -> tuple[FetchRe
 
 def read_fetch_request_v13(buf: Buffer, pos: int, version: int) -> tuple[FetchRequest, int]:
     size = len(buf)
+    room = MESSAGE_ELEMENTS_MAX
     replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch = unpack_iiiibii(buf, pos)
     pos += 25
     topics_count = buf[pos] - 1
     pos += 1
     if topics_count > 126:
         topics_count, pos = read_length(buf, pos - 1)
-    if topics_count < 0 or topics_count * 18 > size - pos:
+    if topics_count < 0 or topics_count > room or topics_count * 18 > size - pos:
         raise count_refused(topics_count, size - pos)
+    room -= topics_count
     topics_items: list[FetchTopic] = []
     for _ in range(topics_count):
         (topic_id_1,) = unpack_u(buf, pos)
@@ -461,8 +486,9 @@ def read_fetch_request_v13(buf: Buffer, pos: int, version: int) -> tuple[FetchRe
         pos += 1
         if partitions_1_count > 126:
             partitions_1_count, pos = read_length(buf, pos - 1)
-        if partitions_1_count < 0 or partitions_1_count * 33 > size - pos:
+        if partitions_1_count < 0 or partitions_1_count > room or partitions_1_count * 33 > size - pos:
             raise count_refused(partitions_1_count, size - pos)
+        room -= partitions_1_count
         partitions_1_items: list[FetchPartition] = []
         for _ in range(partitions_1_count):
             partition_2, current_leader_epoch_2, fetch_offset_2, last_fetched_epoch_2, log_start_offset_2, partition_max_bytes_2, tags = unpack_iiqiqiB(buf, pos)
@@ -481,8 +507,9 @@ def read_fetch_request_v13(buf: Buffer, pos: int, version: int) -> tuple[FetchRe
     pos += 1
     if forgotten_topics_data_count > 126:
         forgotten_topics_data_count, pos = read_length(buf, pos - 1)
-    if forgotten_topics_data_count < 0 or forgotten_topics_data_count * 18 > size - pos:
+    if forgotten_topics_data_count < 0 or forgotten_topics_data_count > room or forgotten_topics_data_count * 18 > size - pos:
         raise count_refused(forgotten_topics_data_count, size - pos)
+    room -= forgotten_topics_data_count
     forgotten_topics_data_items: list[ForgottenTopic] = []
     for _ in range(forgotten_topics_data_count):
         (topic_id_3,) = unpack_u(buf, pos)
@@ -529,14 +556,16 @@ def read_fetch_request_v13(buf: Buffer, pos: int, version: int) -> tuple[FetchRe
 
 def read_fetch_request_v15(buf: Buffer, pos: int, version: int) -> tuple[FetchRequest, int]:
     size = len(buf)
+    room = MESSAGE_ELEMENTS_MAX
     max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch = unpack_iiibii(buf, pos)
     pos += 21
     topics_count = buf[pos] - 1
     pos += 1
     if topics_count > 126:
         topics_count, pos = read_length(buf, pos - 1)
-    if topics_count < 0 or topics_count * 18 > size - pos:
+    if topics_count < 0 or topics_count > room or topics_count * 18 > size - pos:
         raise count_refused(topics_count, size - pos)
+    room -= topics_count
     topics_items: list[FetchTopic] = []
     for _ in range(topics_count):
         (topic_id_1,) = unpack_u(buf, pos)
@@ -545,8 +574,9 @@ def read_fetch_request_v15(buf: Buffer, pos: int, version: int) -> tuple[FetchRe
         pos += 1
         if partitions_1_count > 126:
             partitions_1_count, pos = read_length(buf, pos - 1)
-        if partitions_1_count < 0 or partitions_1_count * 33 > size - pos:
+        if partitions_1_count < 0 or partitions_1_count > room or partitions_1_count * 33 > size - pos:
             raise count_refused(partitions_1_count, size - pos)
+        room -= partitions_1_count
         partitions_1_items: list[FetchPartition] = []
         for _ in range(partitions_1_count):
             partition_2, current_leader_epoch_2, fetch_offset_2, last_fetched_epoch_2, log_start_offset_2, partition_max_bytes_2, tags = unpack_iiqiqiB(buf, pos)
@@ -565,8 +595,9 @@ def read_fetch_request_v15(buf: Buffer, pos: int, version: int) -> tuple[FetchRe
     pos += 1
     if forgotten_topics_data_count > 126:
         forgotten_topics_data_count, pos = read_length(buf, pos - 1)
-    if forgotten_topics_data_count < 0 or forgotten_topics_data_count * 18 > size - pos:
+    if forgotten_topics_data_count < 0 or forgotten_topics_data_count > room or forgotten_topics_data_count * 18 > size - pos:
         raise count_refused(forgotten_topics_data_count, size - pos)
+    room -= forgotten_topics_data_count
     forgotten_topics_data_items: list[ForgottenTopic] = []
     for _ in range(forgotten_topics_data_count):
         (topic_id_3,) = unpack_u(buf, pos)
@@ -620,14 +651,16 @@ def read_fetch_request_v15(buf: Buffer, pos: int, version: int) -> tuple[FetchRe
 
 def read_fetch_request_v17(buf: Buffer, pos: int, version: int) -> tuple[FetchRequest, int]:
     size = len(buf)
+    room = MESSAGE_ELEMENTS_MAX
     max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch = unpack_iiibii(buf, pos)
     pos += 21
     topics_count = buf[pos] - 1
     pos += 1
     if topics_count > 126:
         topics_count, pos = read_length(buf, pos - 1)
-    if topics_count < 0 or topics_count * 18 > size - pos:
+    if topics_count < 0 or topics_count > room or topics_count * 18 > size - pos:
         raise count_refused(topics_count, size - pos)
+    room -= topics_count
     topics_items: list[FetchTopic] = []
     for _ in range(topics_count):
         (topic_id_1,) = unpack_u(buf, pos)
@@ -636,8 +669,9 @@ def read_fetch_request_v17(buf: Buffer, pos: int, version: int) -> tuple[FetchRe
         pos += 1
         if partitions_1_count > 126:
             partitions_1_count, pos = read_length(buf, pos - 1)
-        if partitions_1_count < 0 or partitions_1_count * 33 > size - pos:
+        if partitions_1_count < 0 or partitions_1_count > room or partitions_1_count * 33 > size - pos:
             raise count_refused(partitions_1_count, size - pos)
+        room -= partitions_1_count
         partitions_1_items: list[FetchPartition] = []
         for _ in range(partitions_1_count):
             partition_2, current_leader_epoch_2, fetch_offset_2, last_fetched_epoch_2, log_start_offset_2, partition_max_bytes_2 = unpack_iiqiqi(buf, pos)
@@ -668,8 +702,9 @@ def read_fetch_request_v17(buf: Buffer, pos: int, version: int) -> tuple[FetchRe
     pos += 1
     if forgotten_topics_data_count > 126:
         forgotten_topics_data_count, pos = read_length(buf, pos - 1)
-    if forgotten_topics_data_count < 0 or forgotten_topics_data_count * 18 > size - pos:
+    if forgotten_topics_data_count < 0 or forgotten_topics_data_count > room or forgotten_topics_data_count * 18 > size - pos:
         raise count_refused(forgotten_topics_data_count, size - pos)
+    room -= forgotten_topics_data_count
     forgotten_topics_data_items: list[ForgottenTopic] = []
     for _ in range(forgotten_topics_data_count):
         (topic_id_3,) = unpack_u(buf, pos)
@@ -723,14 +758,16 @@ def read_fetch_request_v17(buf: Buffer, pos: int, version: int) -> tuple[FetchRe
 
 def read_fetch_request_v18(buf: Buffer, pos: int, version: int) -> tuple[FetchRequest, int]:
     size = len(buf)
+    room = MESSAGE_ELEMENTS_MAX
     max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch = unpack_iiibii(buf, pos)
     pos += 21
     topics_count = buf[pos] - 1
     pos += 1
     if topics_count > 126:
         topics_count, pos = read_length(buf, pos - 1)
-    if topics_count < 0 or topics_count * 18 > size - pos:
+    if topics_count < 0 or topics_count > room or topics_count * 18 > size - pos:
         raise count_refused(topics_count, size - pos)
+    room -= topics_count
     topics_items: list[FetchTopic] = []
     for _ in range(topics_count):
         (topic_id_1,) = unpack_u(buf, pos)
@@ -739,8 +776,9 @@ def read_fetch_request_v18(buf: Buffer, pos: int, version: int) -> tuple[FetchRe
         pos += 1
         if partitions_1_count > 126:
             partitions_1_count, pos = read_length(buf, pos - 1)
-        if partitions_1_count < 0 or partitions_1_count * 33 > size - pos:
+        if partitions_1_count < 0 or partitions_1_count > room or partitions_1_count * 33 > size - pos:
             raise count_refused(partitions_1_count, size - pos)
+        room -= partitions_1_count
         partitions_1_items: list[FetchPartition] = []
         for _ in range(partitions_1_count):
             partition_2, current_leader_epoch_2, fetch_offset_2, last_fetched_epoch_2, log_start_offset_2, partition_max_bytes_2 = unpack_iiqiqi(buf, pos)
@@ -775,8 +813,9 @@ def read_fetch_request_v18(buf: Buffer, pos: int, version: int) -> tuple[FetchRe
     pos += 1
     if forgotten_topics_data_count > 126:
         forgotten_topics_data_count, pos = read_length(buf, pos - 1)
-    if forgotten_topics_data_count < 0 or forgotten_topics_data_count * 18 > size - pos:
+    if forgotten_topics_data_count < 0 or forgotten_topics_data_count > room or forgotten_topics_data_count * 18 > size - pos:
         raise count_refused(forgotten_topics_data_count, size - pos)
+    room -= forgotten_topics_data_count
     forgotten_topics_data_items: list[ForgottenTopic] = []
     for _ in range(forgotten_topics_data_count):
         (topic_id_3,) = unpack_u(buf, pos)
@@ -1299,12 +1338,14 @@ def write_fetch_request_v18(
 
 def read_fetch_response_v4(buf: Buffer, pos: int, version: int) -> tuple[FetchResponse, int]:
     size = len(buf)
+    room = MESSAGE_ELEMENTS_MAX
     (throttle_time_ms,) = unpack_i(buf, pos)
     pos += 4
     (responses_count,) = unpack_i(buf, pos)
     pos += 4
-    if responses_count < 0 or responses_count * 6 > size - pos:
+    if responses_count < 0 or responses_count > room or responses_count * 6 > size - pos:
         raise count_refused(responses_count, size - pos)
+    room -= responses_count
     responses_items: list[FetchableTopicResponse] = []
     for _ in range(responses_count):
         (length,) = unpack_h(buf, pos)
@@ -1318,18 +1359,20 @@ def read_fetch_response_v4(buf: Buffer, pos: int, version: int) -> tuple[FetchRe
         pos = end
         (partitions_1_count,) = unpack_i(buf, pos)
         pos += 4
-        if partitions_1_count < 0 or partitions_1_count * 30 > size - pos:
+        if partitions_1_count < 0 or partitions_1_count > room or partitions_1_count * 30 > size - pos:
             raise count_refused(partitions_1_count, size - pos)
+        room -= partitions_1_count
         partitions_1_items: list[PartitionData] = []
         for _ in range(partitions_1_count):
             partition_index_2, error_code_2, high_watermark_2, last_stable_offset_2 = unpack_ihqq(buf, pos)
             pos += 22
             (aborted_transactions_2_count,) = unpack_i(buf, pos)
             pos += 4
-            if aborted_transactions_2_count * 16 > size - pos:
+            if aborted_transactions_2_count > room or aborted_transactions_2_count * 16 > size - pos:
                 raise count_refused(aborted_transactions_2_count, size - pos)
             aborted_transactions_2: tuple[AbortedTransaction, ...] | None = None
             if aborted_transactions_2_count >= 0:
+                room -= aborted_transactions_2_count
                 aborted_transactions_2_items: list[AbortedTransaction] = []
                 for _ in range(aborted_transactions_2_count):
                     producer_id_3, first_offset_3 = unpack_qq(buf, pos)
@@ -1354,12 +1397,14 @@ def read_fetch_response_v4(buf: Buffer, pos: int, version: int) -> tuple[FetchRe
 
 def read_fetch_response_v5(buf: Buffer, pos: int, version: int) -> tuple[FetchResponse, int]:
     size = len(buf)
+    room = MESSAGE_ELEMENTS_MAX
     (throttle_time_ms,) = unpack_i(buf, pos)
     pos += 4
     (responses_count,) = unpack_i(buf, pos)
     pos += 4
-    if responses_count < 0 or responses_count * 6 > size - pos:
+    if responses_count < 0 or responses_count > room or responses_count * 6 > size - pos:
         raise count_refused(responses_count, size - pos)
+    room -= responses_count
     responses_items: list[FetchableTopicResponse] = []
     for _ in range(responses_count):
         (length,) = unpack_h(buf, pos)
@@ -1373,18 +1418,20 @@ def read_fetch_response_v5(buf: Buffer, pos: int, version: int) -> tuple[FetchRe
         pos = end
         (partitions_1_count,) = unpack_i(buf, pos)
         pos += 4
-        if partitions_1_count < 0 or partitions_1_count * 38 > size - pos:
+        if partitions_1_count < 0 or partitions_1_count > room or partitions_1_count * 38 > size - pos:
             raise count_refused(partitions_1_count, size - pos)
+        room -= partitions_1_count
         partitions_1_items: list[PartitionData] = []
         for _ in range(partitions_1_count):
             partition_index_2, error_code_2, high_watermark_2, last_stable_offset_2, log_start_offset_2 = unpack_ihqqq(buf, pos)
             pos += 30
             (aborted_transactions_2_count,) = unpack_i(buf, pos)
             pos += 4
-            if aborted_transactions_2_count * 16 > size - pos:
+            if aborted_transactions_2_count > room or aborted_transactions_2_count * 16 > size - pos:
                 raise count_refused(aborted_transactions_2_count, size - pos)
             aborted_transactions_2: tuple[AbortedTransaction, ...] | None = None
             if aborted_transactions_2_count >= 0:
+                room -= aborted_transactions_2_count
                 aborted_transactions_2_items: list[AbortedTransaction] = []
                 for _ in range(aborted_transactions_2_count):
                     producer_id_3, first_offset_3 = unpack_qq(buf, pos)
@@ -1409,12 +1456,14 @@ def read_fetch_response_v5(buf: Buffer, pos: int, version: int) -> tuple[FetchRe
 
 def read_fetch_response_v7(buf: Buffer, pos: int, version: int) -> tuple[FetchResponse, int]:
     size = len(buf)
+    room = MESSAGE_ELEMENTS_MAX
     throttle_time_ms, error_code, session_id = unpack_ihi(buf, pos)
     pos += 10
     (responses_count,) = unpack_i(buf, pos)
     pos += 4
-    if responses_count < 0 or responses_count * 6 > size - pos:
+    if responses_count < 0 or responses_count > room or responses_count * 6 > size - pos:
         raise count_refused(responses_count, size - pos)
+    room -= responses_count
     responses_items: list[FetchableTopicResponse] = []
     for _ in range(responses_count):
         (length,) = unpack_h(buf, pos)
@@ -1428,18 +1477,20 @@ def read_fetch_response_v7(buf: Buffer, pos: int, version: int) -> tuple[FetchRe
         pos = end
         (partitions_1_count,) = unpack_i(buf, pos)
         pos += 4
-        if partitions_1_count < 0 or partitions_1_count * 38 > size - pos:
+        if partitions_1_count < 0 or partitions_1_count > room or partitions_1_count * 38 > size - pos:
             raise count_refused(partitions_1_count, size - pos)
+        room -= partitions_1_count
         partitions_1_items: list[PartitionData] = []
         for _ in range(partitions_1_count):
             partition_index_2, error_code_2, high_watermark_2, last_stable_offset_2, log_start_offset_2 = unpack_ihqqq(buf, pos)
             pos += 30
             (aborted_transactions_2_count,) = unpack_i(buf, pos)
             pos += 4
-            if aborted_transactions_2_count * 16 > size - pos:
+            if aborted_transactions_2_count > room or aborted_transactions_2_count * 16 > size - pos:
                 raise count_refused(aborted_transactions_2_count, size - pos)
             aborted_transactions_2: tuple[AbortedTransaction, ...] | None = None
             if aborted_transactions_2_count >= 0:
+                room -= aborted_transactions_2_count
                 aborted_transactions_2_items: list[AbortedTransaction] = []
                 for _ in range(aborted_transactions_2_count):
                     producer_id_3, first_offset_3 = unpack_qq(buf, pos)
@@ -1464,12 +1515,14 @@ def read_fetch_response_v7(buf: Buffer, pos: int, version: int) -> tuple[FetchRe
 
 def read_fetch_response_v11(buf: Buffer, pos: int, version: int) -> tuple[FetchResponse, int]:
     size = len(buf)
+    room = MESSAGE_ELEMENTS_MAX
     throttle_time_ms, error_code, session_id = unpack_ihi(buf, pos)
     pos += 10
     (responses_count,) = unpack_i(buf, pos)
     pos += 4
-    if responses_count < 0 or responses_count * 6 > size - pos:
+    if responses_count < 0 or responses_count > room or responses_count * 6 > size - pos:
         raise count_refused(responses_count, size - pos)
+    room -= responses_count
     responses_items: list[FetchableTopicResponse] = []
     for _ in range(responses_count):
         (length,) = unpack_h(buf, pos)
@@ -1483,18 +1536,20 @@ def read_fetch_response_v11(buf: Buffer, pos: int, version: int) -> tuple[FetchR
         pos = end
         (partitions_1_count,) = unpack_i(buf, pos)
         pos += 4
-        if partitions_1_count < 0 or partitions_1_count * 42 > size - pos:
+        if partitions_1_count < 0 or partitions_1_count > room or partitions_1_count * 42 > size - pos:
             raise count_refused(partitions_1_count, size - pos)
+        room -= partitions_1_count
         partitions_1_items: list[PartitionData] = []
         for _ in range(partitions_1_count):
             partition_index_2, error_code_2, high_watermark_2, last_stable_offset_2, log_start_offset_2 = unpack_ihqqq(buf, pos)
             pos += 30
             (aborted_transactions_2_count,) = unpack_i(buf, pos)
             pos += 4
-            if aborted_transactions_2_count * 16 > size - pos:
+            if aborted_transactions_2_count > room or aborted_transactions_2_count * 16 > size - pos:
                 raise count_refused(aborted_transactions_2_count, size - pos)
             aborted_transactions_2: tuple[AbortedTransaction, ...] | None = None
             if aborted_transactions_2_count >= 0:
+                room -= aborted_transactions_2_count
                 aborted_transactions_2_items: list[AbortedTransaction] = []
                 for _ in range(aborted_transactions_2_count):
                     producer_id_3, first_offset_3 = unpack_qq(buf, pos)
@@ -1521,14 +1576,16 @@ def read_fetch_response_v11(buf: Buffer, pos: int, version: int) -> tuple[FetchR
 
 def read_fetch_response_v12(buf: Buffer, pos: int, version: int) -> tuple[FetchResponse, int]:
     size = len(buf)
+    room = MESSAGE_ELEMENTS_MAX
     throttle_time_ms, error_code, session_id = unpack_ihi(buf, pos)
     pos += 10
     responses_count = buf[pos] - 1
     pos += 1
     if responses_count > 126:
         responses_count, pos = read_length(buf, pos - 1)
-    if responses_count < 0 or responses_count * 3 > size - pos:
+    if responses_count < 0 or responses_count > room or responses_count * 3 > size - pos:
         raise count_refused(responses_count, size - pos)
+    room -= responses_count
     responses_items: list[FetchableTopicResponse] = []
     for _ in range(responses_count):
         length = buf[pos] - 1
@@ -1546,8 +1603,9 @@ def read_fetch_response_v12(buf: Buffer, pos: int, version: int) -> tuple[FetchR
         pos += 1
         if partitions_1_count > 126:
             partitions_1_count, pos = read_length(buf, pos - 1)
-        if partitions_1_count < 0 or partitions_1_count * 37 > size - pos:
+        if partitions_1_count < 0 or partitions_1_count > room or partitions_1_count * 37 > size - pos:
             raise count_refused(partitions_1_count, size - pos)
+        room -= partitions_1_count
         partitions_1_items: list[PartitionData] = []
         for _ in range(partitions_1_count):
             partition_index_2, error_code_2, high_watermark_2, last_stable_offset_2, log_start_offset_2 = unpack_ihqqq(buf, pos)
@@ -1556,10 +1614,11 @@ def read_fetch_response_v12(buf: Buffer, pos: int, version: int) -> tuple[FetchR
             pos += 1
             if aborted_transactions_2_count > 126:
                 aborted_transactions_2_count, pos = read_length(buf, pos - 1)
-            if aborted_transactions_2_count * 17 > size - pos:
+            if aborted_transactions_2_count > room or aborted_transactions_2_count * 17 > size - pos:
                 raise count_refused(aborted_transactions_2_count, size - pos)
             aborted_transactions_2: tuple[AbortedTransaction, ...] | None = None
             if aborted_transactions_2_count >= 0:
+                room -= aborted_transactions_2_count
                 aborted_transactions_2_items: list[AbortedTransaction] = []
                 for _ in range(aborted_transactions_2_count):
                     producer_id_3, first_offset_3, tags = unpack_qqB(buf, pos)
@@ -1633,14 +1692,16 @@ def read_fetch_response_v12(buf: Buffer, pos: int, version: int) -> tuple[FetchR
 
 def read_fetch_response_v13(buf: Buffer, pos: int, version: int) -> tuple[FetchResponse, int]:
     size = len(buf)
+    room = MESSAGE_ELEMENTS_MAX
     throttle_time_ms, error_code, session_id = unpack_ihi(buf, pos)
     pos += 10
     responses_count = buf[pos] - 1
     pos += 1
     if responses_count > 126:
         responses_count, pos = read_length(buf, pos - 1)
-    if responses_count < 0 or responses_count * 18 > size - pos:
+    if responses_count < 0 or responses_count > room or responses_count * 18 > size - pos:
         raise count_refused(responses_count, size - pos)
+    room -= responses_count
     responses_items: list[FetchableTopicResponse] = []
     for _ in range(responses_count):
         (topic_id_1,) = unpack_u(buf, pos)
@@ -1649,8 +1710,9 @@ def read_fetch_response_v13(buf: Buffer, pos: int, version: int) -> tuple[FetchR
         pos += 1
         if partitions_1_count > 126:
             partitions_1_count, pos = read_length(buf, pos - 1)
-        if partitions_1_count < 0 or partitions_1_count * 37 > size - pos:
+        if partitions_1_count < 0 or partitions_1_count > room or partitions_1_count * 37 > size - pos:
             raise count_refused(partitions_1_count, size - pos)
+        room -= partitions_1_count
         partitions_1_items: list[PartitionData] = []
         for _ in range(partitions_1_count):
             partition_index_2, error_code_2, high_watermark_2, last_stable_offset_2, log_start_offset_2 = unpack_ihqqq(buf, pos)
@@ -1659,10 +1721,11 @@ def read_fetch_response_v13(buf: Buffer, pos: int, version: int) -> tuple[FetchR
             pos += 1
             if aborted_transactions_2_count > 126:
                 aborted_transactions_2_count, pos = read_length(buf, pos - 1)
-            if aborted_transactions_2_count * 17 > size - pos:
+            if aborted_transactions_2_count > room or aborted_transactions_2_count * 17 > size - pos:
                 raise count_refused(aborted_transactions_2_count, size - pos)
             aborted_transactions_2: tuple[AbortedTransaction, ...] | None = None
             if aborted_transactions_2_count >= 0:
+                room -= aborted_transactions_2_count
                 aborted_transactions_2_items: list[AbortedTransaction] = []
                 for _ in range(aborted_transactions_2_count):
                     producer_id_3, first_offset_3, tags = unpack_qqB(buf, pos)
@@ -1736,14 +1799,16 @@ def read_fetch_response_v13(buf: Buffer, pos: int, version: int) -> tuple[FetchR
 
 def read_fetch_response_v16(buf: Buffer, pos: int, version: int) -> tuple[FetchResponse, int]:
     size = len(buf)
+    room = MESSAGE_ELEMENTS_MAX
     throttle_time_ms, error_code, session_id = unpack_ihi(buf, pos)
     pos += 10
     responses_count = buf[pos] - 1
     pos += 1
     if responses_count > 126:
         responses_count, pos = read_length(buf, pos - 1)
-    if responses_count < 0 or responses_count * 18 > size - pos:
+    if responses_count < 0 or responses_count > room or responses_count * 18 > size - pos:
         raise count_refused(responses_count, size - pos)
+    room -= responses_count
     responses_items: list[FetchableTopicResponse] = []
     for _ in range(responses_count):
         (topic_id_1,) = unpack_u(buf, pos)
@@ -1752,8 +1817,9 @@ def read_fetch_response_v16(buf: Buffer, pos: int, version: int) -> tuple[FetchR
         pos += 1
         if partitions_1_count > 126:
             partitions_1_count, pos = read_length(buf, pos - 1)
-        if partitions_1_count < 0 or partitions_1_count * 37 > size - pos:
+        if partitions_1_count < 0 or partitions_1_count > room or partitions_1_count * 37 > size - pos:
             raise count_refused(partitions_1_count, size - pos)
+        room -= partitions_1_count
         partitions_1_items: list[PartitionData] = []
         for _ in range(partitions_1_count):
             partition_index_2, error_code_2, high_watermark_2, last_stable_offset_2, log_start_offset_2 = unpack_ihqqq(buf, pos)
@@ -1762,10 +1828,11 @@ def read_fetch_response_v16(buf: Buffer, pos: int, version: int) -> tuple[FetchR
             pos += 1
             if aborted_transactions_2_count > 126:
                 aborted_transactions_2_count, pos = read_length(buf, pos - 1)
-            if aborted_transactions_2_count * 17 > size - pos:
+            if aborted_transactions_2_count > room or aborted_transactions_2_count * 17 > size - pos:
                 raise count_refused(aborted_transactions_2_count, size - pos)
             aborted_transactions_2: tuple[AbortedTransaction, ...] | None = None
             if aborted_transactions_2_count >= 0:
+                room -= aborted_transactions_2_count
                 aborted_transactions_2_items: list[AbortedTransaction] = []
                 for _ in range(aborted_transactions_2_count):
                     producer_id_3, first_offset_3, tags = unpack_qqB(buf, pos)
@@ -1842,8 +1909,9 @@ def read_fetch_response_v16(buf: Buffer, pos: int, version: int) -> tuple[FetchR
                 pos += 1
                 if node_endpoints_count > 126:
                     node_endpoints_count, pos = read_length(buf, pos - 1)
-                if node_endpoints_count < 0 or node_endpoints_count * 11 > size - pos:
+                if node_endpoints_count < 0 or node_endpoints_count > room or node_endpoints_count * 11 > size - pos:
                     raise count_refused(node_endpoints_count, size - pos)
+                room -= node_endpoints_count
                 node_endpoints_items: list[NodeEndpoint] = []
                 for _ in range(node_endpoints_count):
                     (node_id_7,) = unpack_i(buf, pos)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final
 
+from cotidal.limits import MESSAGE_ELEMENTS_MAX
 from cotidal.messages.rpc.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -55,12 +56,14 @@ def read_list_offsets_request_v1(
     buf: Buffer, pos: int, version: int
 ) -> tuple[ListOffsetsRequest, int]:
     size = len(buf)
+    room = MESSAGE_ELEMENTS_MAX
     (replica_id,) = unpack_i(buf, pos)
     pos += 4
     (topics_count,) = unpack_i(buf, pos)
     pos += 4
-    if topics_count < 0 or topics_count * 6 > size - pos:
+    if topics_count < 0 or topics_count > room or topics_count * 6 > size - pos:
         raise count_refused(topics_count, size - pos)
+    room -= topics_count
     topics_items: list[ListOffsetsTopic] = []
     for _ in range(topics_count):
         (length,) = unpack_h(buf, pos)
@@ -74,8 +77,9 @@ def read_list_offsets_request_v1(
         pos = end
         (partitions_1_count,) = unpack_i(buf, pos)
         pos += 4
-        if partitions_1_count < 0 or partitions_1_count * 12 > size - pos:
+        if partitions_1_count < 0 or partitions_1_count > room or partitions_1_count * 12 > size - pos:
             raise count_refused(partitions_1_count, size - pos)
+        room -= partitions_1_count
         partitions_1_items: list[ListOffsetsPartition] = []
         for _ in range(partitions_1_count):
             partition_index_2, timestamp_2 = unpack_iq(buf, pos)
@@ -91,12 +95,14 @@ def read_list_offsets_request_v2(
     buf: Buffer, pos: int, version: int
 ) -> tuple[ListOffsetsRequest, int]:
     size = len(buf)
+    room = MESSAGE_ELEMENTS_MAX
     replica_id, isolation_level = unpack_ib(buf, pos)
     pos += 5
     (topics_count,) = unpack_i(buf, pos)
     pos += 4
-    if topics_count < 0 or topics_count * 6 > size - pos:
+    if topics_count < 0 or topics_count > room or topics_count * 6 > size - pos:
         raise count_refused(topics_count, size - pos)
+    room -= topics_count
     topics_items: list[ListOffsetsTopic] = []
     for _ in range(topics_count):
         (length,) = unpack_h(buf, pos)
@@ -110,8 +116,9 @@ def read_list_offsets_request_v2(
         pos = end
         (partitions_1_count,) = unpack_i(buf, pos)
         pos += 4
-        if partitions_1_count < 0 or partitions_1_count * 12 > size - pos:
+        if partitions_1_count < 0 or partitions_1_count > room or partitions_1_count * 12 > size - pos:
             raise count_refused(partitions_1_count, size - pos)
+        room -= partitions_1_count
         partitions_1_items: list[ListOffsetsPartition] = []
         for _ in range(partitions_1_count):
             partition_index_2, timestamp_2 = unpack_iq(buf, pos)
@@ -127,12 +134,14 @@ def read_list_offsets_request_v4(
     buf: Buffer, pos: int, version: int
 ) -> tuple[ListOffsetsRequest, int]:
     size = len(buf)
+    room = MESSAGE_ELEMENTS_MAX
     replica_id, isolation_level = unpack_ib(buf, pos)
     pos += 5
     (topics_count,) = unpack_i(buf, pos)
     pos += 4
-    if topics_count < 0 or topics_count * 6 > size - pos:
+    if topics_count < 0 or topics_count > room or topics_count * 6 > size - pos:
         raise count_refused(topics_count, size - pos)
+    room -= topics_count
     topics_items: list[ListOffsetsTopic] = []
     for _ in range(topics_count):
         (length,) = unpack_h(buf, pos)
@@ -146,8 +155,9 @@ def read_list_offsets_request_v4(
         pos = end
         (partitions_1_count,) = unpack_i(buf, pos)
         pos += 4
-        if partitions_1_count < 0 or partitions_1_count * 16 > size - pos:
+        if partitions_1_count < 0 or partitions_1_count > room or partitions_1_count * 16 > size - pos:
             raise count_refused(partitions_1_count, size - pos)
+        room -= partitions_1_count
         partitions_1_items: list[ListOffsetsPartition] = []
         for _ in range(partitions_1_count):
             partition_index_2, current_leader_epoch_2, timestamp_2 = unpack_iiq(buf, pos)
@@ -163,14 +173,16 @@ def read_list_offsets_request_v6(
     buf: Buffer, pos: int, version: int
 ) -> tuple[ListOffsetsRequest, int]:
     size = len(buf)
+    room = MESSAGE_ELEMENTS_MAX
     replica_id, isolation_level = unpack_ib(buf, pos)
     pos += 5
     topics_count = buf[pos] - 1
     pos += 1
     if topics_count > 126:
         topics_count, pos = read_length(buf, pos - 1)
-    if topics_count < 0 or topics_count * 3 > size - pos:
+    if topics_count < 0 or topics_count > room or topics_count * 3 > size - pos:
         raise count_refused(topics_count, size - pos)
+    room -= topics_count
     topics_items: list[ListOffsetsTopic] = []
     for _ in range(topics_count):
         length = buf[pos] - 1
@@ -188,8 +200,9 @@ def read_list_offsets_request_v6(
         pos += 1
         if partitions_1_count > 126:
             partitions_1_count, pos = read_length(buf, pos - 1)
-        if partitions_1_count < 0 or partitions_1_count * 17 > size - pos:
+        if partitions_1_count < 0 or partitions_1_count > room or partitions_1_count * 17 > size - pos:
             raise count_refused(partitions_1_count, size - pos)
+        room -= partitions_1_count
         partitions_1_items: list[ListOffsetsPartition] = []
         for _ in range(partitions_1_count):
             partition_index_2, current_leader_epoch_2, timestamp_2, tags = unpack_iiqB(buf, pos)
@@ -215,14 +228,16 @@ def read_list_offsets_request_v10(
     buf: Buffer, pos: int, version: int
 ) -> tuple[ListOffsetsRequest, int]:
     size = len(buf)
+    room = MESSAGE_ELEMENTS_MAX
     replica_id, isolation_level = unpack_ib(buf, pos)
     pos += 5
     topics_count = buf[pos] - 1
     pos += 1
     if topics_count > 126:
         topics_count, pos = read_length(buf, pos - 1)
-    if topics_count < 0 or topics_count * 3 > size - pos:
+    if topics_count < 0 or topics_count > room or topics_count * 3 > size - pos:
         raise count_refused(topics_count, size - pos)
+    room -= topics_count
     topics_items: list[ListOffsetsTopic] = []
     for _ in range(topics_count):
         length = buf[pos] - 1
@@ -240,8 +255,9 @@ def read_list_offsets_request_v10(
         pos += 1
         if partitions_1_count > 126:
             partitions_1_count, pos = read_length(buf, pos - 1)
-        if partitions_1_count < 0 or partitions_1_count * 17 > size - pos:
+        if partitions_1_count < 0 or partitions_1_count > room or partitions_1_count * 17 > size - pos:
             raise count_refused(partitions_1_count, size - pos)
+        room -= partitions_1_count
         partitions_1_items: list[ListOffsetsPartition] = []
         for _ in range(partitions_1_count):
             partition_index_2, current_leader_epoch_2, timestamp_2, tags = unpack_iiqB(buf, pos)
@@ -377,10 +393,12 @@ def read_list_offsets_response_v1(
     buf: Buffer, pos: int, version: int
 ) -> tuple[ListOffsetsResponse, int]:
     size = len(buf)
+    room = MESSAGE_ELEMENTS_MAX
     (topics_count,) = unpack_i(buf, pos)
     pos += 4
-    if topics_count < 0 or topics_count * 6 > size - pos:
+    if topics_count < 0 or topics_count > room or topics_count * 6 > size - pos:
         raise count_refused(topics_count, size - pos)
+    room -= topics_count
     topics_items: list[ListOffsetsTopicResponse] = []
     for _ in range(topics_count):
         (length,) = unpack_h(buf, pos)
@@ -394,8 +412,9 @@ def read_list_offsets_response_v1(
         pos = end
         (partitions_1_count,) = unpack_i(buf, pos)
         pos += 4
-        if partitions_1_count < 0 or partitions_1_count * 22 > size - pos:
+        if partitions_1_count < 0 or partitions_1_count > room or partitions_1_count * 22 > size - pos:
             raise count_refused(partitions_1_count, size - pos)
+        room -= partitions_1_count
         partitions_1_items: list[ListOffsetsPartitionResponse] = []
         for _ in range(partitions_1_count):
             partition_index_2, error_code_2, timestamp_2, offset_2 = unpack_ihqq(buf, pos)
@@ -411,12 +430,14 @@ def read_list_offsets_response_v2(
     buf: Buffer, pos: int, version: int
 ) -> tuple[ListOffsetsResponse, int]:
     size = len(buf)
+    room = MESSAGE_ELEMENTS_MAX
     (throttle_time_ms,) = unpack_i(buf, pos)
     pos += 4
     (topics_count,) = unpack_i(buf, pos)
     pos += 4
-    if topics_count < 0 or topics_count * 6 > size - pos:
+    if topics_count < 0 or topics_count > room or topics_count * 6 > size - pos:
         raise count_refused(topics_count, size - pos)
+    room -= topics_count
     topics_items: list[ListOffsetsTopicResponse] = []
     for _ in range(topics_count):
         (length,) = unpack_h(buf, pos)
@@ -430,8 +451,9 @@ def read_list_offsets_response_v2(
         pos = end
         (partitions_1_count,) = unpack_i(buf, pos)
         pos += 4
-        if partitions_1_count < 0 or partitions_1_count * 22 > size - pos:
+        if partitions_1_count < 0 or partitions_1_count > room or partitions_1_count * 22 > size - pos:
             raise count_refused(partitions_1_count, size - pos)
+        room -= partitions_1_count
         partitions_1_items: list[ListOffsetsPartitionResponse] = []
         for _ in range(partitions_1_count):
             partition_index_2, error_code_2, timestamp_2, offset_2 = unpack_ihqq(buf, pos)
@@ -447,12 +469,14 @@ def read_list_offsets_response_v4(
     buf: Buffer, pos: int, version: int
 ) -> tuple[ListOffsetsResponse, int]:
     size = len(buf)
+    room = MESSAGE_ELEMENTS_MAX
     (throttle_time_ms,) = unpack_i(buf, pos)
     pos += 4
     (topics_count,) = unpack_i(buf, pos)
     pos += 4
-    if topics_count < 0 or topics_count * 6 > size - pos:
+    if topics_count < 0 or topics_count > room or topics_count * 6 > size - pos:
         raise count_refused(topics_count, size - pos)
+    room -= topics_count
     topics_items: list[ListOffsetsTopicResponse] = []
     for _ in range(topics_count):
         (length,) = unpack_h(buf, pos)
@@ -466,8 +490,9 @@ def read_list_offsets_response_v4(
         pos = end
         (partitions_1_count,) = unpack_i(buf, pos)
         pos += 4
-        if partitions_1_count < 0 or partitions_1_count * 26 > size - pos:
+        if partitions_1_count < 0 or partitions_1_count > room or partitions_1_count * 26 > size - pos:
             raise count_refused(partitions_1_count, size - pos)
+        room -= partitions_1_count
         partitions_1_items: list[ListOffsetsPartitionResponse] = []
         for _ in range(partitions_1_count):
             partition_index_2, error_code_2, timestamp_2, offset_2, leader_epoch_2 = unpack_ihqqi(buf, pos)
@@ -483,14 +508,16 @@ def read_list_offsets_response_v6(
     buf: Buffer, pos: int, version: int
 ) -> tuple[ListOffsetsResponse, int]:
     size = len(buf)
+    room = MESSAGE_ELEMENTS_MAX
     (throttle_time_ms,) = unpack_i(buf, pos)
     pos += 4
     topics_count = buf[pos] - 1
     pos += 1
     if topics_count > 126:
         topics_count, pos = read_length(buf, pos - 1)
-    if topics_count < 0 or topics_count * 3 > size - pos:
+    if topics_count < 0 or topics_count > room or topics_count * 3 > size - pos:
         raise count_refused(topics_count, size - pos)
+    room -= topics_count
     topics_items: list[ListOffsetsTopicResponse] = []
     for _ in range(topics_count):
         length = buf[pos] - 1
@@ -508,8 +535,9 @@ def read_list_offsets_response_v6(
         pos += 1
         if partitions_1_count > 126:
             partitions_1_count, pos = read_length(buf, pos - 1)
-        if partitions_1_count < 0 or partitions_1_count * 27 > size - pos:
+        if partitions_1_count < 0 or partitions_1_count > room or partitions_1_count * 27 > size - pos:
             raise count_refused(partitions_1_count, size - pos)
+        room -= partitions_1_count
         partitions_1_items: list[ListOffsetsPartitionResponse] = []
         for _ in range(partitions_1_count):
             partition_index_2, error_code_2, timestamp_2, offset_2, leader_epoch_2, tags = unpack_ihqqiB(buf, pos)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final
 
+from cotidal.limits import MESSAGE_ELEMENTS_MAX
 from cotidal.messages.rpc.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -158,10 +159,12 @@ def write_metadata_request(
 
 def read_metadata_response_v0(buf: Buffer, pos: int, version: int) -> tuple[MetadataResponse, int]:
     size = len(buf)
+    room = MESSAGE_ELEMENTS_MAX
     (brokers_count,) = unpack_i(buf, pos)
     pos += 4
-    if brokers_count < 0 or brokers_count * 10 > size - pos:
+    if brokers_count < 0 or brokers_count > room or brokers_count * 10 > size - pos:
         raise count_refused(brokers_count, size - pos)
+    room -= brokers_count
     brokers_items: list[MetadataResponseBroker] = []
     for _ in range(brokers_count):
         (node_id_1,) = unpack_i(buf, pos)
@@ -181,8 +184,9 @@ def read_metadata_response_v0(buf: Buffer, pos: int, version: int) -> tuple[Meta
     brokers = tuple(brokers_items)
     (topics_count,) = unpack_i(buf, pos)
     pos += 4
-    if topics_count < 0 or topics_count * 8 > size - pos:
+    if topics_count < 0 or topics_count > room or topics_count * 8 > size - pos:
         raise count_refused(topics_count, size - pos)
+    room -= topics_count
     topics_items: list[MetadataResponseTopic] = []
     for _ in range(topics_count):
         (error_code_2,) = unpack_h(buf, pos)
@@ -198,8 +202,9 @@ def read_metadata_response_v0(buf: Buffer, pos: int, version: int) -> tuple[Meta
         pos = end
         (partitions_2_count,) = unpack_i(buf, pos)
         pos += 4
-        if partitions_2_count < 0 or partitions_2_count * 18 > size - pos:
+        if partitions_2_count < 0 or partitions_2_count > room or partitions_2_count * 18 > size - pos:
             raise count_refused(partitions_2_count, size - pos)
+        room -= partitions_2_count
         partitions_2_items: list[MetadataResponsePartition] = []
         for _ in range(partitions_2_count):
             error_code_3, partition_index_3, leader_id_3 = unpack_hii(buf, pos)
@@ -223,10 +228,12 @@ def read_metadata_response_v0(buf: Buffer, pos: int, version: int) -> tuple[Meta
 
 def read_metadata_response_v1(buf: Buffer, pos: int, version: int) -> tuple[MetadataResponse, int]:
     size = len(buf)
+    room = MESSAGE_ELEMENTS_MAX
     (brokers_count,) = unpack_i(buf, pos)
     pos += 4
-    if brokers_count < 0 or brokers_count * 12 > size - pos:
+    if brokers_count < 0 or brokers_count > room or brokers_count * 12 > size - pos:
         raise count_refused(brokers_count, size - pos)
+    room -= brokers_count
     brokers_items: list[MetadataResponseBroker] = []
     for _ in range(brokers_count):
         (node_id_1,) = unpack_i(buf, pos)
@@ -257,8 +264,9 @@ def read_metadata_response_v1(buf: Buffer, pos: int, version: int) -> tuple[Meta
     pos += 4
     (topics_count,) = unpack_i(buf, pos)
     pos += 4
-    if topics_count < 0 or topics_count * 9 > size - pos:
+    if topics_count < 0 or topics_count > room or topics_count * 9 > size - pos:
         raise count_refused(topics_count, size - pos)
+    room -= topics_count
     topics_items: list[MetadataResponseTopic] = []
     for _ in range(topics_count):
         (error_code_2,) = unpack_h(buf, pos)
@@ -276,8 +284,9 @@ def read_metadata_response_v1(buf: Buffer, pos: int, version: int) -> tuple[Meta
         pos += 1
         (partitions_2_count,) = unpack_i(buf, pos)
         pos += 4
-        if partitions_2_count < 0 or partitions_2_count * 18 > size - pos:
+        if partitions_2_count < 0 or partitions_2_count > room or partitions_2_count * 18 > size - pos:
             raise count_refused(partitions_2_count, size - pos)
+        room -= partitions_2_count
         partitions_2_items: list[MetadataResponsePartition] = []
         for _ in range(partitions_2_count):
             error_code_3, partition_index_3, leader_id_3 = unpack_hii(buf, pos)
@@ -301,10 +310,12 @@ def read_metadata_response_v1(buf: Buffer, pos: int, version: int) -> tuple[Meta
 
 def read_metadata_response_v2(buf: Buffer, pos: int, version: int) -> tuple[MetadataResponse, int]:
     size = len(buf)
+    room = MESSAGE_ELEMENTS_MAX
     (brokers_count,) = unpack_i(buf, pos)
     pos += 4
-    if brokers_count < 0 or brokers_count * 12 > size - pos:
+    if brokers_count < 0 or brokers_count > room or brokers_count * 12 > size - pos:
         raise count_refused(brokers_count, size - pos)
+    room -= brokers_count
     brokers_items: list[MetadataResponseBroker] = []
     for _ in range(brokers_count):
         (node_id_1,) = unpack_i(buf, pos)
@@ -344,8 +355,9 @@ def read_metadata_response_v2(buf: Buffer, pos: int, version: int) -> tuple[Meta
     pos += 4
     (topics_count,) = unpack_i(buf, pos)
     pos += 4
-    if topics_count < 0 or topics_count * 9 > size - pos:
+    if topics_count < 0 or topics_count > room or topics_count * 9 > size - pos:
         raise count_refused(topics_count, size - pos)
+    room -= topics_count
     topics_items: list[MetadataResponseTopic] = []
     for _ in range(topics_count):
         (error_code_2,) = unpack_h(buf, pos)
@@ -363,8 +375,9 @@ def read_metadata_response_v2(buf: Buffer, pos: int, version: int) -> tuple[Meta
         pos += 1
         (partitions_2_count,) = unpack_i(buf, pos)
         pos += 4
-        if partitions_2_count < 0 or partitions_2_count * 18 > size - pos:
+        if partitions_2_count < 0 or partitions_2_count > room or partitions_2_count * 18 > size - pos:
             raise count_refused(partitions_2_count, size - pos)
+        room -= partitions_2_count
         partitions_2_items: list[MetadataResponsePartition] = []
         for _ in range(partitions_2_count):
             error_code_3, partition_index_3, leader_id_3 = unpack_hii(buf, pos)
@@ -388,12 +401,14 @@ def read_metadata_response_v2(buf: Buffer, pos: int, version: int) -> tuple[Meta
 
 def read_metadata_response_v3(buf: Buffer, pos: int, version: int) -> tuple[MetadataResponse, int]:
     size = len(buf)
+    room = MESSAGE_ELEMENTS_MAX
     (throttle_time_ms,) = unpack_i(buf, pos)
     pos += 4
     (brokers_count,) = unpack_i(buf, pos)
     pos += 4
-    if brokers_count < 0 or brokers_count * 12 > size - pos:
+    if brokers_count < 0 or brokers_count > room or brokers_count * 12 > size - pos:
         raise count_refused(brokers_count, size - pos)
+    room -= brokers_count
     brokers_items: list[MetadataResponseBroker] = []
     for _ in range(brokers_count):
         (node_id_1,) = unpack_i(buf, pos)
@@ -433,8 +448,9 @@ def read_metadata_response_v3(buf: Buffer, pos: int, version: int) -> tuple[Meta
     pos += 4
     (topics_count,) = unpack_i(buf, pos)
     pos += 4
-    if topics_count < 0 or topics_count * 9 > size - pos:
+    if topics_count < 0 or topics_count > room or topics_count * 9 > size - pos:
         raise count_refused(topics_count, size - pos)
+    room -= topics_count
     topics_items: list[MetadataResponseTopic] = []
     for _ in range(topics_count):
         (error_code_2,) = unpack_h(buf, pos)
@@ -452,8 +468,9 @@ def read_metadata_response_v3(buf: Buffer, pos: int, version: int) -> tuple[Meta
         pos += 1
         (partitions_2_count,) = unpack_i(buf, pos)
         pos += 4
-        if partitions_2_count < 0 or partitions_2_count * 18 > size - pos:
+        if partitions_2_count < 0 or partitions_2_count > room or partitions_2_count * 18 > size - pos:
             raise count_refused(partitions_2_count, size - pos)
+        room -= partitions_2_count
         partitions_2_items: list[MetadataResponsePartition] = []
         for _ in range(partitions_2_count):
             error_code_3, partition_index_3, leader_id_3 = unpack_hii(buf, pos)
@@ -477,12 +494,14 @@ def read_metadata_response_v3(buf: Buffer, pos: int, version: int) -> tuple[Meta
 
 def read_metadata_response_v5(buf: Buffer, pos: int, version: int) -> tuple[MetadataResponse, int]:
     size = len(buf)
+    room = MESSAGE_ELEMENTS_MAX
     (throttle_time_ms,) = unpack_i(buf, pos)
     pos += 4
     (brokers_count,) = unpack_i(buf, pos)
     pos += 4
-    if brokers_count < 0 or brokers_count * 12 > size - pos:
+    if brokers_count < 0 or brokers_count > room or brokers_count * 12 > size - pos:
         raise count_refused(brokers_count, size - pos)
+    room -= brokers_count
     brokers_items: list[MetadataResponseBroker] = []
     for _ in range(brokers_count):
         (node_id_1,) = unpack_i(buf, pos)
@@ -522,8 +541,9 @@ def read_metadata_response_v5(buf: Buffer, pos: int, version: int) -> tuple[Meta
     pos += 4
     (topics_count,) = unpack_i(buf, pos)
     pos += 4
-    if topics_count < 0 or topics_count * 9 > size - pos:
+    if topics_count < 0 or topics_count > room or topics_count * 9 > size - pos:
         raise count_refused(topics_count, size - pos)
+    room -= topics_count
     topics_items: list[MetadataResponseTopic] = []
     for _ in range(topics_count):
         (error_code_2,) = unpack_h(buf, pos)
@@ -541,8 +561,9 @@ def read_metadata_response_v5(buf: Buffer, pos: int, version: int) -> tuple[Meta
         pos += 1
         (partitions_2_count,) = unpack_i(buf, pos)
         pos += 4
-        if partitions_2_count < 0 or partitions_2_count * 22 > size - pos:
+        if partitions_2_count < 0 or partitions_2_count > room or partitions_2_count * 22 > size - pos:
             raise count_refused(partitions_2_count, size - pos)
+        room -= partitions_2_count
         partitions_2_items: list[MetadataResponsePartition] = []
         for _ in range(partitions_2_count):
             error_code_3, partition_index_3, leader_id_3 = unpack_hii(buf, pos)
@@ -571,12 +592,14 @@ def read_metadata_response_v5(buf: Buffer, pos: int, version: int) -> tuple[Meta
 
 def read_metadata_response_v7(buf: Buffer, pos: int, version: int) -> tuple[MetadataResponse, int]:
     size = len(buf)
+    room = MESSAGE_ELEMENTS_MAX
     (throttle_time_ms,) = unpack_i(buf, pos)
     pos += 4
     (brokers_count,) = unpack_i(buf, pos)
     pos += 4
-    if brokers_count < 0 or brokers_count * 12 > size - pos:
+    if brokers_count < 0 or brokers_count > room or brokers_count * 12 > size - pos:
         raise count_refused(brokers_count, size - pos)
+    room -= brokers_count
     brokers_items: list[MetadataResponseBroker] = []
     for _ in range(brokers_count):
         (node_id_1,) = unpack_i(buf, pos)
@@ -616,8 +639,9 @@ def read_metadata_response_v7(buf: Buffer, pos: int, version: int) -> tuple[Meta
     pos += 4
     (topics_count,) = unpack_i(buf, pos)
     pos += 4
-    if topics_count < 0 or topics_count * 9 > size - pos:
+    if topics_count < 0 or topics_count > room or topics_count * 9 > size - pos:
         raise count_refused(topics_count, size - pos)
+    room -= topics_count
     topics_items: list[MetadataResponseTopic] = []
     for _ in range(topics_count):
         (error_code_2,) = unpack_h(buf, pos)
@@ -635,8 +659,9 @@ def read_metadata_response_v7(buf: Buffer, pos: int, version: int) -> tuple[Meta
         pos += 1
         (partitions_2_count,) = unpack_i(buf, pos)
         pos += 4
-        if partitions_2_count < 0 or partitions_2_count * 26 > size - pos:
+        if partitions_2_count < 0 or partitions_2_count > room or partitions_2_count * 26 > size - pos:
             raise count_refused(partitions_2_count, size - pos)
+        room -= partitions_2_count
         partitions_2_items: list[MetadataResponsePartition] = []
         for _ in range(partitions_2_count):
             error_code_3, partition_index_3, leader_id_3, leader_epoch_3 = unpack_hiii(buf, pos)
@@ -665,12 +690,14 @@ def read_metadata_response_v7(buf: Buffer, pos: int, version: int) -> tuple[Meta
 
 def read_metadata_response_v8(buf: Buffer, pos: int, version: int) -> tuple[MetadataResponse, int]:
     size = len(buf)
+    room = MESSAGE_ELEMENTS_MAX
     (throttle_time_ms,) = unpack_i(buf, pos)
     pos += 4
     (brokers_count,) = unpack_i(buf, pos)
     pos += 4
-    if brokers_count < 0 or brokers_count * 12 > size - pos:
+    if brokers_count < 0 or brokers_count > room or brokers_count * 12 > size - pos:
         raise count_refused(brokers_count, size - pos)
+    room -= brokers_count
     brokers_items: list[MetadataResponseBroker] = []
     for _ in range(brokers_count):
         (node_id_1,) = unpack_i(buf, pos)
@@ -710,8 +737,9 @@ def read_metadata_response_v8(buf: Buffer, pos: int, version: int) -> tuple[Meta
     pos += 4
     (topics_count,) = unpack_i(buf, pos)
     pos += 4
-    if topics_count < 0 or topics_count * 13 > size - pos:
+    if topics_count < 0 or topics_count > room or topics_count * 13 > size - pos:
         raise count_refused(topics_count, size - pos)
+    room -= topics_count
     topics_items: list[MetadataResponseTopic] = []
     for _ in range(topics_count):
         (error_code_2,) = unpack_h(buf, pos)
@@ -729,8 +757,9 @@ def read_metadata_response_v8(buf: Buffer, pos: int, version: int) -> tuple[Meta
         pos += 1
         (partitions_2_count,) = unpack_i(buf, pos)
         pos += 4
-        if partitions_2_count < 0 or partitions_2_count * 26 > size - pos:
+        if partitions_2_count < 0 or partitions_2_count > room or partitions_2_count * 26 > size - pos:
             raise count_refused(partitions_2_count, size - pos)
+        room -= partitions_2_count
         partitions_2_items: list[MetadataResponsePartition] = []
         for _ in range(partitions_2_count):
             error_code_3, partition_index_3, leader_id_3, leader_epoch_3 = unpack_hiii(buf, pos)
@@ -763,14 +792,16 @@ def read_metadata_response_v8(buf: Buffer, pos: int, version: int) -> tuple[Meta
 
 def read_metadata_response_v9(buf: Buffer, pos: int, version: int) -> tuple[MetadataResponse, int]:
     size = len(buf)
+    room = MESSAGE_ELEMENTS_MAX
     (throttle_time_ms,) = unpack_i(buf, pos)
     pos += 4
     brokers_count = buf[pos] - 1
     pos += 1
     if brokers_count > 126:
         brokers_count, pos = read_length(buf, pos - 1)
-    if brokers_count < 0 or brokers_count * 11 > size - pos:
+    if brokers_count < 0 or brokers_count > room or brokers_count * 11 > size - pos:
         raise count_refused(brokers_count, size - pos)
+    room -= brokers_count
     brokers_items: list[MetadataResponseBroker] = []
     for _ in range(brokers_count):
         (node_id_1,) = unpack_i(buf, pos)
@@ -822,8 +853,9 @@ def read_metadata_response_v9(buf: Buffer, pos: int, version: int) -> tuple[Meta
     pos += 1
     if topics_count > 126:
         topics_count, pos = read_length(buf, pos - 1)
-    if topics_count < 0 or topics_count * 10 > size - pos:
+    if topics_count < 0 or topics_count > room or topics_count * 10 > size - pos:
         raise count_refused(topics_count, size - pos)
+    room -= topics_count
     topics_items: list[MetadataResponseTopic] = []
     for _ in range(topics_count):
         (error_code_2,) = unpack_h(buf, pos)
@@ -845,8 +877,9 @@ def read_metadata_response_v9(buf: Buffer, pos: int, version: int) -> tuple[Meta
         pos += 1
         if partitions_2_count > 126:
             partitions_2_count, pos = read_length(buf, pos - 1)
-        if partitions_2_count < 0 or partitions_2_count * 18 > size - pos:
+        if partitions_2_count < 0 or partitions_2_count > room or partitions_2_count * 18 > size - pos:
             raise count_refused(partitions_2_count, size - pos)
+        room -= partitions_2_count
         partitions_2_items: list[MetadataResponsePartition] = []
         for _ in range(partitions_2_count):
             error_code_3, partition_index_3, leader_id_3, leader_epoch_3 = unpack_hiii(buf, pos)
@@ -893,14 +926,16 @@ def read_metadata_response_v9(buf: Buffer, pos: int, version: int) -> tuple[Meta
 
 def read_metadata_response_v10(buf: Buffer, pos: int, version: int) -> tuple[MetadataResponse, int]:
     size = len(buf)
+    room = MESSAGE_ELEMENTS_MAX
     (throttle_time_ms,) = unpack_i(buf, pos)
     pos += 4
     brokers_count = buf[pos] - 1
     pos += 1
     if brokers_count > 126:
         brokers_count, pos = read_length(buf, pos - 1)
-    if brokers_count < 0 or brokers_count * 11 > size - pos:
+    if brokers_count < 0 or brokers_count > room or brokers_count * 11 > size - pos:
         raise count_refused(brokers_count, size - pos)
+    room -= brokers_count
     brokers_items: list[MetadataResponseBroker] = []
     for _ in range(brokers_count):
         (node_id_1,) = unpack_i(buf, pos)
@@ -952,8 +987,9 @@ def read_metadata_response_v10(buf: Buffer, pos: int, version: int) -> tuple[Met
     pos += 1
     if topics_count > 126:
         topics_count, pos = read_length(buf, pos - 1)
-    if topics_count < 0 or topics_count * 26 > size - pos:
+    if topics_count < 0 or topics_count > room or topics_count * 26 > size - pos:
         raise count_refused(topics_count, size - pos)
+    room -= topics_count
     topics_items: list[MetadataResponseTopic] = []
     for _ in range(topics_count):
         (error_code_2,) = unpack_h(buf, pos)
@@ -975,8 +1011,9 @@ def read_metadata_response_v10(buf: Buffer, pos: int, version: int) -> tuple[Met
         pos += 1
         if partitions_2_count > 126:
             partitions_2_count, pos = read_length(buf, pos - 1)
-        if partitions_2_count < 0 or partitions_2_count * 18 > size - pos:
+        if partitions_2_count < 0 or partitions_2_count > room or partitions_2_count * 18 > size - pos:
             raise count_refused(partitions_2_count, size - pos)
+        room -= partitions_2_count
         partitions_2_items: list[MetadataResponsePartition] = []
         for _ in range(partitions_2_count):
             error_code_3, partition_index_3, leader_id_3, leader_epoch_3 = unpack_hiii(buf, pos)
@@ -1023,14 +1060,16 @@ def read_metadata_response_v10(buf: Buffer, pos: int, version: int) -> tuple[Met
 
 def read_metadata_response_v11(buf: Buffer, pos: int, version: int) -> tuple[MetadataResponse, int]:
     size = len(buf)
+    room = MESSAGE_ELEMENTS_MAX
     (throttle_time_ms,) = unpack_i(buf, pos)
     pos += 4
     brokers_count = buf[pos] - 1
     pos += 1
     if brokers_count > 126:
         brokers_count, pos = read_length(buf, pos - 1)
-    if brokers_count < 0 or brokers_count * 11 > size - pos:
+    if brokers_count < 0 or brokers_count > room or brokers_count * 11 > size - pos:
         raise count_refused(brokers_count, size - pos)
+    room -= brokers_count
     brokers_items: list[MetadataResponseBroker] = []
     for _ in range(brokers_count):
         (node_id_1,) = unpack_i(buf, pos)
@@ -1082,8 +1121,9 @@ def read_metadata_response_v11(buf: Buffer, pos: int, version: int) -> tuple[Met
     pos += 1
     if topics_count > 126:
         topics_count, pos = read_length(buf, pos - 1)
-    if topics_count < 0 or topics_count * 26 > size - pos:
+    if topics_count < 0 or topics_count > room or topics_count * 26 > size - pos:
         raise count_refused(topics_count, size - pos)
+    room -= topics_count
     topics_items: list[MetadataResponseTopic] = []
     for _ in range(topics_count):
         (error_code_2,) = unpack_h(buf, pos)
@@ -1105,8 +1145,9 @@ def read_metadata_response_v11(buf: Buffer, pos: int, version: int) -> tuple[Met
         pos += 1
         if partitions_2_count > 126:
             partitions_2_count, pos = read_length(buf, pos - 1)
-        if partitions_2_count < 0 or partitions_2_count * 18 > size - pos:
+        if partitions_2_count < 0 or partitions_2_count > room or partitions_2_count * 18 > size - pos:
             raise count_refused(partitions_2_count, size - pos)
+        room -= partitions_2_count
         partitions_2_items: list[MetadataResponsePartition] = []
         for _ in range(partitions_2_count):
             error_code_3, partition_index_3, leader_id_3, leader_epoch_3 = unpack_hiii(buf, pos)
@@ -1153,14 +1194,16 @@ def read_metadata_response_v11(buf: Buffer, pos: int, version: int) -> tuple[Met
 
 def read_metadata_response_v12(buf: Buffer, pos: int, version: int) -> tuple[MetadataResponse, int]:
     size = len(buf)
+    room = MESSAGE_ELEMENTS_MAX
     (throttle_time_ms,) = unpack_i(buf, pos)
     pos += 4
     brokers_count = buf[pos] - 1
     pos += 1
     if brokers_count > 126:
         brokers_count, pos = read_length(buf, pos - 1)
-    if brokers_count < 0 or brokers_count * 11 > size - pos:
+    if brokers_count < 0 or brokers_count > room or brokers_count * 11 > size - pos:
         raise count_refused(brokers_count, size - pos)
+    room -= brokers_count
     brokers_items: list[MetadataResponseBroker] = []
     for _ in range(brokers_count):
         (node_id_1,) = unpack_i(buf, pos)
@@ -1212,8 +1255,9 @@ def read_metadata_response_v12(buf: Buffer, pos: int, version: int) -> tuple[Met
     pos += 1
     if topics_count > 126:
         topics_count, pos = read_length(buf, pos - 1)
-    if topics_count < 0 or topics_count * 26 > size - pos:
+    if topics_count < 0 or topics_count > room or topics_count * 26 > size - pos:
         raise count_refused(topics_count, size - pos)
+    room -= topics_count
     topics_items: list[MetadataResponseTopic] = []
     for _ in range(topics_count):
         (error_code_2,) = unpack_h(buf, pos)
@@ -1235,8 +1279,9 @@ def read_metadata_response_v12(buf: Buffer, pos: int, version: int) -> tuple[Met
         pos += 1
         if partitions_2_count > 126:
             partitions_2_count, pos = read_length(buf, pos - 1)
-        if partitions_2_count < 0 or partitions_2_count * 18 > size - pos:
+        if partitions_2_count < 0 or partitions_2_count > room or partitions_2_count * 18 > size - pos:
             raise count_refused(partitions_2_count, size - pos)
+        room -= partitions_2_count
         partitions_2_items: list[MetadataResponsePartition] = []
         for _ in range(partitions_2_count):
             error_code_3, partition_index_3, leader_id_3, leader_epoch_3 = unpack_hiii(buf, pos)
@@ -1283,14 +1328,16 @@ def read_metadata_response_v12(buf: Buffer, pos: int, version: int) -> tuple[Met
 
 def read_metadata_response_v13(buf: Buffer, pos: int, version: int) -> tuple[MetadataResponse, int]:
     size = len(buf)
+    room = MESSAGE_ELEMENTS_MAX
     (throttle_time_ms,) = unpack_i(buf, pos)
     pos += 4
     brokers_count = buf[pos] - 1
     pos += 1
     if brokers_count > 126:
         brokers_count, pos = read_length(buf, pos - 1)
-    if brokers_count < 0 or brokers_count * 11 > size - pos:
+    if brokers_count < 0 or brokers_count > room or brokers_count * 11 > size - pos:
         raise count_refused(brokers_count, size - pos)
+    room -= brokers_count
     brokers_items: list[MetadataResponseBroker] = []
     for _ in range(brokers_count):
         (node_id_1,) = unpack_i(buf, pos)
@@ -1342,8 +1389,9 @@ def read_metadata_response_v13(buf: Buffer, pos: int, version: int) -> tuple[Met
     pos += 1
     if topics_count > 126:
         topics_count, pos = read_length(buf, pos - 1)
-    if topics_count < 0 or topics_count * 26 > size - pos:
+    if topics_count < 0 or topics_count > room or topics_count * 26 > size - pos:
         raise count_refused(topics_count, size - pos)
+    room -= topics_count
     topics_items: list[MetadataResponseTopic] = []
     for _ in range(topics_count):
         (error_code_2,) = unpack_h(buf, pos)
@@ -1365,8 +1413,9 @@ def read_metadata_response_v13(buf: Buffer, pos: int, version: int) -> tuple[Met
         pos += 1
         if partitions_2_count > 126:
             partitions_2_count, pos = read_length(buf, pos - 1)
-        if partitions_2_count < 0 or partitions_2_count * 18 > size - pos:
+        if partitions_2_count < 0 or partitions_2_count > room or partitions_2_count * 18 > size - pos:
             raise count_refused(partitions_2_count, size - pos)
+        room -= partitions_2_count
         partitions_2_items: list[MetadataResponsePartition] = []
         for _ in range(partitions_2_count):
             error_code_3, partition_index_3, leader_id_3, leader_epoch_3 = unpack_hiii(buf, pos)

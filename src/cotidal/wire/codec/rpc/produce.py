@@ -6,6 +6,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final
 
+from cotidal.limits import MESSAGE_ELEMENTS_MAX
 from cotidal.messages.batch import Batches
 from cotidal.messages.rpc.produce import (
     BatchIndexAndErrorMessage,
@@ -63,6 +64,7 @@ new: Final = tuple.__new__
 
 def read_produce_request_v3(buf: Buffer, pos: int, version: int) -> tuple[ProduceRequest, int]:
     size = len(buf)
+    room = MESSAGE_ELEMENTS_MAX
     (length,) = unpack_h(buf, pos)
     pos += 2
     transactional_id: str | None = None
@@ -76,8 +78,9 @@ def read_produce_request_v3(buf: Buffer, pos: int, version: int) -> tuple[Produc
     pos += 6
     (topic_data_count,) = unpack_i(buf, pos)
     pos += 4
-    if topic_data_count < 0 or topic_data_count * 6 > size - pos:
+    if topic_data_count < 0 or topic_data_count > room or topic_data_count * 6 > size - pos:
         raise count_refused(topic_data_count, size - pos)
+    room -= topic_data_count
     topic_data_items: list[TopicProduceData] = []
     for _ in range(topic_data_count):
         (length,) = unpack_h(buf, pos)
@@ -91,8 +94,9 @@ def read_produce_request_v3(buf: Buffer, pos: int, version: int) -> tuple[Produc
         pos = end
         (partition_data_1_count,) = unpack_i(buf, pos)
         pos += 4
-        if partition_data_1_count < 0 or partition_data_1_count * 8 > size - pos:
+        if partition_data_1_count < 0 or partition_data_1_count > room or partition_data_1_count * 8 > size - pos:
             raise count_refused(partition_data_1_count, size - pos)
+        room -= partition_data_1_count
         partition_data_1_items: list[PartitionProduceData] = []
         for _ in range(partition_data_1_count):
             (partition_index_2,) = unpack_i(buf, pos)
@@ -115,6 +119,7 @@ def read_produce_request_v3(buf: Buffer, pos: int, version: int) -> tuple[Produc
 
 def read_produce_request_v9(buf: Buffer, pos: int, version: int) -> tuple[ProduceRequest, int]:
     size = len(buf)
+    room = MESSAGE_ELEMENTS_MAX
     length = buf[pos] - 1
     pos += 1
     if length > 126:
@@ -132,8 +137,9 @@ def read_produce_request_v9(buf: Buffer, pos: int, version: int) -> tuple[Produc
     pos += 1
     if topic_data_count > 126:
         topic_data_count, pos = read_length(buf, pos - 1)
-    if topic_data_count < 0 or topic_data_count * 3 > size - pos:
+    if topic_data_count < 0 or topic_data_count > room or topic_data_count * 3 > size - pos:
         raise count_refused(topic_data_count, size - pos)
+    room -= topic_data_count
     topic_data_items: list[TopicProduceData] = []
     for _ in range(topic_data_count):
         length = buf[pos] - 1
@@ -151,8 +157,9 @@ def read_produce_request_v9(buf: Buffer, pos: int, version: int) -> tuple[Produc
         pos += 1
         if partition_data_1_count > 126:
             partition_data_1_count, pos = read_length(buf, pos - 1)
-        if partition_data_1_count < 0 or partition_data_1_count * 6 > size - pos:
+        if partition_data_1_count < 0 or partition_data_1_count > room or partition_data_1_count * 6 > size - pos:
             raise count_refused(partition_data_1_count, size - pos)
+        room -= partition_data_1_count
         partition_data_1_items: list[PartitionProduceData] = []
         for _ in range(partition_data_1_count):
             (partition_index_2,) = unpack_i(buf, pos)
@@ -193,6 +200,7 @@ def read_produce_request_v9(buf: Buffer, pos: int, version: int) -> tuple[Produc
 
 def read_produce_request_v13(buf: Buffer, pos: int, version: int) -> tuple[ProduceRequest, int]:
     size = len(buf)
+    room = MESSAGE_ELEMENTS_MAX
     length = buf[pos] - 1
     pos += 1
     if length > 126:
@@ -210,8 +218,9 @@ def read_produce_request_v13(buf: Buffer, pos: int, version: int) -> tuple[Produ
     pos += 1
     if topic_data_count > 126:
         topic_data_count, pos = read_length(buf, pos - 1)
-    if topic_data_count < 0 or topic_data_count * 18 > size - pos:
+    if topic_data_count < 0 or topic_data_count > room or topic_data_count * 18 > size - pos:
         raise count_refused(topic_data_count, size - pos)
+    room -= topic_data_count
     topic_data_items: list[TopicProduceData] = []
     for _ in range(topic_data_count):
         (topic_id_1,) = unpack_u(buf, pos)
@@ -220,8 +229,9 @@ def read_produce_request_v13(buf: Buffer, pos: int, version: int) -> tuple[Produ
         pos += 1
         if partition_data_1_count > 126:
             partition_data_1_count, pos = read_length(buf, pos - 1)
-        if partition_data_1_count < 0 or partition_data_1_count * 6 > size - pos:
+        if partition_data_1_count < 0 or partition_data_1_count > room or partition_data_1_count * 6 > size - pos:
             raise count_refused(partition_data_1_count, size - pos)
+        room -= partition_data_1_count
         partition_data_1_items: list[PartitionProduceData] = []
         for _ in range(partition_data_1_count):
             (partition_index_2,) = unpack_i(buf, pos)
@@ -379,10 +389,12 @@ def write_produce_request_v13(
 
 def read_produce_response_v3(buf: Buffer, pos: int, version: int) -> tuple[ProduceResponse, int]:
     size = len(buf)
+    room = MESSAGE_ELEMENTS_MAX
     (responses_count,) = unpack_i(buf, pos)
     pos += 4
-    if responses_count < 0 or responses_count * 6 > size - pos:
+    if responses_count < 0 or responses_count > room or responses_count * 6 > size - pos:
         raise count_refused(responses_count, size - pos)
+    room -= responses_count
     responses_items: list[TopicProduceResponse] = []
     for _ in range(responses_count):
         (length,) = unpack_h(buf, pos)
@@ -396,8 +408,9 @@ def read_produce_response_v3(buf: Buffer, pos: int, version: int) -> tuple[Produ
         pos = end
         (partition_responses_1_count,) = unpack_i(buf, pos)
         pos += 4
-        if partition_responses_1_count < 0 or partition_responses_1_count * 22 > size - pos:
+        if partition_responses_1_count < 0 or partition_responses_1_count > room or partition_responses_1_count * 22 > size - pos:
             raise count_refused(partition_responses_1_count, size - pos)
+        room -= partition_responses_1_count
         partition_responses_1_items: list[PartitionProduceResponse] = []
         for _ in range(partition_responses_1_count):
             partition_index_2, error_code_2, base_offset_2, log_append_time_ms_2 = unpack_ihqq(buf, pos)
@@ -413,10 +426,12 @@ def read_produce_response_v3(buf: Buffer, pos: int, version: int) -> tuple[Produ
 
 def read_produce_response_v5(buf: Buffer, pos: int, version: int) -> tuple[ProduceResponse, int]:
     size = len(buf)
+    room = MESSAGE_ELEMENTS_MAX
     (responses_count,) = unpack_i(buf, pos)
     pos += 4
-    if responses_count < 0 or responses_count * 6 > size - pos:
+    if responses_count < 0 or responses_count > room or responses_count * 6 > size - pos:
         raise count_refused(responses_count, size - pos)
+    room -= responses_count
     responses_items: list[TopicProduceResponse] = []
     for _ in range(responses_count):
         (length,) = unpack_h(buf, pos)
@@ -430,8 +445,9 @@ def read_produce_response_v5(buf: Buffer, pos: int, version: int) -> tuple[Produ
         pos = end
         (partition_responses_1_count,) = unpack_i(buf, pos)
         pos += 4
-        if partition_responses_1_count < 0 or partition_responses_1_count * 30 > size - pos:
+        if partition_responses_1_count < 0 or partition_responses_1_count > room or partition_responses_1_count * 30 > size - pos:
             raise count_refused(partition_responses_1_count, size - pos)
+        room -= partition_responses_1_count
         partition_responses_1_items: list[PartitionProduceResponse] = []
         for _ in range(partition_responses_1_count):
             partition_index_2, error_code_2, base_offset_2, log_append_time_ms_2, log_start_offset_2 = unpack_ihqqq(buf, pos)
@@ -447,10 +463,12 @@ def read_produce_response_v5(buf: Buffer, pos: int, version: int) -> tuple[Produ
 
 def read_produce_response_v8(buf: Buffer, pos: int, version: int) -> tuple[ProduceResponse, int]:
     size = len(buf)
+    room = MESSAGE_ELEMENTS_MAX
     (responses_count,) = unpack_i(buf, pos)
     pos += 4
-    if responses_count < 0 or responses_count * 6 > size - pos:
+    if responses_count < 0 or responses_count > room or responses_count * 6 > size - pos:
         raise count_refused(responses_count, size - pos)
+    room -= responses_count
     responses_items: list[TopicProduceResponse] = []
     for _ in range(responses_count):
         (length,) = unpack_h(buf, pos)
@@ -464,16 +482,18 @@ def read_produce_response_v8(buf: Buffer, pos: int, version: int) -> tuple[Produ
         pos = end
         (partition_responses_1_count,) = unpack_i(buf, pos)
         pos += 4
-        if partition_responses_1_count < 0 or partition_responses_1_count * 36 > size - pos:
+        if partition_responses_1_count < 0 or partition_responses_1_count > room or partition_responses_1_count * 36 > size - pos:
             raise count_refused(partition_responses_1_count, size - pos)
+        room -= partition_responses_1_count
         partition_responses_1_items: list[PartitionProduceResponse] = []
         for _ in range(partition_responses_1_count):
             partition_index_2, error_code_2, base_offset_2, log_append_time_ms_2, log_start_offset_2 = unpack_ihqqq(buf, pos)
             pos += 30
             (record_errors_2_count,) = unpack_i(buf, pos)
             pos += 4
-            if record_errors_2_count < 0 or record_errors_2_count * 6 > size - pos:
+            if record_errors_2_count < 0 or record_errors_2_count > room or record_errors_2_count * 6 > size - pos:
                 raise count_refused(record_errors_2_count, size - pos)
+            room -= record_errors_2_count
             record_errors_2_items: list[BatchIndexAndErrorMessage] = []
             for _ in range(record_errors_2_count):
                 (batch_index_3,) = unpack_i(buf, pos)
@@ -509,12 +529,14 @@ def read_produce_response_v8(buf: Buffer, pos: int, version: int) -> tuple[Produ
 
 def read_produce_response_v9(buf: Buffer, pos: int, version: int) -> tuple[ProduceResponse, int]:
     size = len(buf)
+    room = MESSAGE_ELEMENTS_MAX
     responses_count = buf[pos] - 1
     pos += 1
     if responses_count > 126:
         responses_count, pos = read_length(buf, pos - 1)
-    if responses_count < 0 or responses_count * 3 > size - pos:
+    if responses_count < 0 or responses_count > room or responses_count * 3 > size - pos:
         raise count_refused(responses_count, size - pos)
+    room -= responses_count
     responses_items: list[TopicProduceResponse] = []
     for _ in range(responses_count):
         length = buf[pos] - 1
@@ -532,8 +554,9 @@ def read_produce_response_v9(buf: Buffer, pos: int, version: int) -> tuple[Produ
         pos += 1
         if partition_responses_1_count > 126:
             partition_responses_1_count, pos = read_length(buf, pos - 1)
-        if partition_responses_1_count < 0 or partition_responses_1_count * 33 > size - pos:
+        if partition_responses_1_count < 0 or partition_responses_1_count > room or partition_responses_1_count * 33 > size - pos:
             raise count_refused(partition_responses_1_count, size - pos)
+        room -= partition_responses_1_count
         partition_responses_1_items: list[PartitionProduceResponse] = []
         for _ in range(partition_responses_1_count):
             partition_index_2, error_code_2, base_offset_2, log_append_time_ms_2, log_start_offset_2 = unpack_ihqqq(buf, pos)
@@ -542,8 +565,9 @@ def read_produce_response_v9(buf: Buffer, pos: int, version: int) -> tuple[Produ
             pos += 1
             if record_errors_2_count > 126:
                 record_errors_2_count, pos = read_length(buf, pos - 1)
-            if record_errors_2_count < 0 or record_errors_2_count * 6 > size - pos:
+            if record_errors_2_count < 0 or record_errors_2_count > room or record_errors_2_count * 6 > size - pos:
                 raise count_refused(record_errors_2_count, size - pos)
+            room -= record_errors_2_count
             record_errors_2_items: list[BatchIndexAndErrorMessage] = []
             for _ in range(record_errors_2_count):
                 (batch_index_3,) = unpack_i(buf, pos)
@@ -597,12 +621,14 @@ def read_produce_response_v9(buf: Buffer, pos: int, version: int) -> tuple[Produ
 
 def read_produce_response_v10(buf: Buffer, pos: int, version: int) -> tuple[ProduceResponse, int]:
     size = len(buf)
+    room = MESSAGE_ELEMENTS_MAX
     responses_count = buf[pos] - 1
     pos += 1
     if responses_count > 126:
         responses_count, pos = read_length(buf, pos - 1)
-    if responses_count < 0 or responses_count * 3 > size - pos:
+    if responses_count < 0 or responses_count > room or responses_count * 3 > size - pos:
         raise count_refused(responses_count, size - pos)
+    room -= responses_count
     responses_items: list[TopicProduceResponse] = []
     for _ in range(responses_count):
         length = buf[pos] - 1
@@ -620,8 +646,9 @@ def read_produce_response_v10(buf: Buffer, pos: int, version: int) -> tuple[Prod
         pos += 1
         if partition_responses_1_count > 126:
             partition_responses_1_count, pos = read_length(buf, pos - 1)
-        if partition_responses_1_count < 0 or partition_responses_1_count * 33 > size - pos:
+        if partition_responses_1_count < 0 or partition_responses_1_count > room or partition_responses_1_count * 33 > size - pos:
             raise count_refused(partition_responses_1_count, size - pos)
+        room -= partition_responses_1_count
         partition_responses_1_items: list[PartitionProduceResponse] = []
         for _ in range(partition_responses_1_count):
             partition_index_2, error_code_2, base_offset_2, log_append_time_ms_2, log_start_offset_2 = unpack_ihqqq(buf, pos)
@@ -630,8 +657,9 @@ def read_produce_response_v10(buf: Buffer, pos: int, version: int) -> tuple[Prod
             pos += 1
             if record_errors_2_count > 126:
                 record_errors_2_count, pos = read_length(buf, pos - 1)
-            if record_errors_2_count < 0 or record_errors_2_count * 6 > size - pos:
+            if record_errors_2_count < 0 or record_errors_2_count > room or record_errors_2_count * 6 > size - pos:
                 raise count_refused(record_errors_2_count, size - pos)
+            room -= record_errors_2_count
             record_errors_2_items: list[BatchIndexAndErrorMessage] = []
             for _ in range(record_errors_2_count):
                 (batch_index_3,) = unpack_i(buf, pos)
@@ -703,8 +731,9 @@ def read_produce_response_v10(buf: Buffer, pos: int, version: int) -> tuple[Prod
                 pos += 1
                 if node_endpoints_count > 126:
                     node_endpoints_count, pos = read_length(buf, pos - 1)
-                if node_endpoints_count < 0 or node_endpoints_count * 11 > size - pos:
+                if node_endpoints_count < 0 or node_endpoints_count > room or node_endpoints_count * 11 > size - pos:
                     raise count_refused(node_endpoints_count, size - pos)
+                room -= node_endpoints_count
                 node_endpoints_items: list[NodeEndpoint] = []
                 for _ in range(node_endpoints_count):
                     (node_id_5,) = unpack_i(buf, pos)
@@ -748,12 +777,14 @@ def read_produce_response_v10(buf: Buffer, pos: int, version: int) -> tuple[Prod
 
 def read_produce_response_v13(buf: Buffer, pos: int, version: int) -> tuple[ProduceResponse, int]:
     size = len(buf)
+    room = MESSAGE_ELEMENTS_MAX
     responses_count = buf[pos] - 1
     pos += 1
     if responses_count > 126:
         responses_count, pos = read_length(buf, pos - 1)
-    if responses_count < 0 or responses_count * 18 > size - pos:
+    if responses_count < 0 or responses_count > room or responses_count * 18 > size - pos:
         raise count_refused(responses_count, size - pos)
+    room -= responses_count
     responses_items: list[TopicProduceResponse] = []
     for _ in range(responses_count):
         (topic_id_1,) = unpack_u(buf, pos)
@@ -762,8 +793,9 @@ def read_produce_response_v13(buf: Buffer, pos: int, version: int) -> tuple[Prod
         pos += 1
         if partition_responses_1_count > 126:
             partition_responses_1_count, pos = read_length(buf, pos - 1)
-        if partition_responses_1_count < 0 or partition_responses_1_count * 33 > size - pos:
+        if partition_responses_1_count < 0 or partition_responses_1_count > room or partition_responses_1_count * 33 > size - pos:
             raise count_refused(partition_responses_1_count, size - pos)
+        room -= partition_responses_1_count
         partition_responses_1_items: list[PartitionProduceResponse] = []
         for _ in range(partition_responses_1_count):
             partition_index_2, error_code_2, base_offset_2, log_append_time_ms_2, log_start_offset_2 = unpack_ihqqq(buf, pos)
@@ -772,8 +804,9 @@ def read_produce_response_v13(buf: Buffer, pos: int, version: int) -> tuple[Prod
             pos += 1
             if record_errors_2_count > 126:
                 record_errors_2_count, pos = read_length(buf, pos - 1)
-            if record_errors_2_count < 0 or record_errors_2_count * 6 > size - pos:
+            if record_errors_2_count < 0 or record_errors_2_count > room or record_errors_2_count * 6 > size - pos:
                 raise count_refused(record_errors_2_count, size - pos)
+            room -= record_errors_2_count
             record_errors_2_items: list[BatchIndexAndErrorMessage] = []
             for _ in range(record_errors_2_count):
                 (batch_index_3,) = unpack_i(buf, pos)
@@ -845,8 +878,9 @@ def read_produce_response_v13(buf: Buffer, pos: int, version: int) -> tuple[Prod
                 pos += 1
                 if node_endpoints_count > 126:
                     node_endpoints_count, pos = read_length(buf, pos - 1)
-                if node_endpoints_count < 0 or node_endpoints_count * 11 > size - pos:
+                if node_endpoints_count < 0 or node_endpoints_count > room or node_endpoints_count * 11 > size - pos:
                     raise count_refused(node_endpoints_count, size - pos)
+                room -= node_endpoints_count
                 node_endpoints_items: list[NodeEndpoint] = []
                 for _ in range(node_endpoints_count):
                     (node_id_5,) = unpack_i(buf, pos)
