@@ -8,8 +8,8 @@
   meta.properties                     Java properties: version, cluster.id, node.id, directory.id
   .kafka_cleanshutdown                JSON {"version": 0, "brokerEpoch": n}
 
-Readers raise ValueError with a sentence for what they cannot read. An empty file is what a crash
-may leave of one that was never synced; readers refuse it like any other.
+Readers raise ValueError with a sentence for what they cannot read. A checkpoint without a byte
+holds nothing: Kafka makes the file before it has anything to write, and a crash may leave it so.
 """
 
 from __future__ import annotations
@@ -136,6 +136,8 @@ def _encode_lines(lines: list[str]) -> bytes:
 
 
 def _decode_lines(data: bytes, name: str) -> list[str]:
+    if not data:
+        return []
     lines = _text(data, name).split("\n")
     while lines and not lines[-1].strip():
         lines.pop()

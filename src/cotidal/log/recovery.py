@@ -70,9 +70,9 @@ class Recovery:
         self._filesystem.mkdir(self._directory)
         self._check_topic(topic_id)
         segments = self._list_segments()
-        epochs_known = self._read_epochs()
+        self._read_epochs()
         before = self._epochs.entries
-        if not epochs_known and any(segment.size for segment in segments):
+        if not before and any(segment.size for segment in segments):
             self._epochs_from_batches(segments)
             self._say(f"made {LEADER_EPOCHS} anew from the batches")
         end = self._believe(segments) if clean else self._recover(segments, recovery_point)
@@ -127,17 +127,14 @@ class Recovery:
             for base in bases
         ]
 
-    def _read_epochs(self) -> bool:
-        """False when there is no epoch checkpoint that can be read."""
+    def _read_epochs(self) -> None:
         try:
             data = self._filesystem.read(f"{self._directory}/{LEADER_EPOCHS}")
             self._epochs = EpochLine(decode_epochs(data))
         except FileNotFoundError:
-            return False
+            pass
         except ValueError as wrong:
             self._say(str(wrong))
-            return False
-        return True
 
     def _epochs_from_batches(self, segments: list[Segment]) -> None:
         for segment in segments:
