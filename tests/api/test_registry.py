@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from cotidal.api.registry import APIS, Owner, handler
+from cotidal.messages.rpc.apis import APIS as KNOWN
+
+KAFKA_4_3 = {
+    0: (0, 13), 1: (4, 18), 2: (1, 11), 3: (0, 13), 10: (0, 6), 18: (0, 4), 19: (2, 7), 20: (1, 6),
+    21: (0, 2), 22: (0, 5), 23: (2, 4), 32: (1, 4), 33: (0, 2), 35: (1, 5), 37: (0, 3), 44: (0, 1),
+    55: (0, 2), 60: (0, 2), 61: (0, 0), 74: (0, 1), 75: (0, 0),
+}  # fmt: skip
+"""What Apache Kafka 4.3 answers to ApiVersions, for the APIs served here."""
+
+
+def test_table_advertises_what_kafka_does():
+    assert {key: (api.advertised_oldest, api.newest) for key, api in APIS.items()} == KAFKA_4_3
+
+
+@pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.name)
+def test_row_agrees_with_the_messages(api):
+    known = KNOWN[api.key]
+    assert known.name == api.name
+    assert (known.first_version, known.last_stable_version) == (api.oldest, api.newest)
+    assert api.controller_listener == ("controller" in known.listeners)
+
+
+def test_keys_ascend():
+    assert list(APIS) == sorted(APIS)
+
+
+@pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.name)
+def test_handler_has_what_its_owner_calls(api):
+    module = handler(api.key)
+    if api.owner in (Owner.BROKER, Owner.CONNECTION):
+        assert callable(module.answer)
+    elif api.owner is Owner.CONTROLLER:
+        assert callable(module.decide)
+    versions = {f"version {api.oldest}", f"versions {api.oldest}-{api.newest}"}
+    assert f"{api.name} (key {int(api.key)})" in module.__doc__
+    assert any(version in module.__doc__ for version in versions)
+
+
+def test_produce_is_served_from_3_though_advertised_from_0():
+    assert not APIS[0].serves(2)
+    assert APIS[0].serves(3)
+    assert not APIS[0].serves(14)
+
+
+def test_table_imports_no_handler():
+    code = (
+        "import sys; import cotidal.api.registry; "
+        "print(sorted(m for m in sys.modules if m.startswith('cotidal.api.')))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.strip() == "['cotidal.api.registry']"
