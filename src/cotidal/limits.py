@@ -117,6 +117,13 @@ number too."""
 TOPIC_NAME_LENGTH_MAX: Final = 249
 """Kafka's: a directory is named after topic and partition, and file systems allow 255 bytes."""
 
+DESCRIPTORS_RESERVED: Final = 32
+"""File descriptors that are neither logs nor client connections: listeners, the loop's own,
+checkpoints being written, a module being imported, the connection that is being refused."""
+
+OPEN_FILES_MAX: Final = 12_000
+"""Log files a node keeps open where the system allows: 4,000 partitions without reopening any."""
+
 LARGE_APPEND_BYTES: Final = 64 * KIB
 """An append from here on is left to a thread while the disk is behind; see broker/disk.py."""
 

@@ -15,7 +15,7 @@ import signal
 import socket
 import time
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from cotidal.api.registry import APIS
 from cotidal.broker import memory
@@ -30,7 +30,14 @@ from cotidal.broker.metrics import Exposition, Gauges, MetricsEndpoint, NodeColl
 from cotidal.broker.server import Bounds, Gate, Server
 from cotidal.broker.storage import Storage, StorageError, mark_clean, new_id, open_storage
 from cotidal.core.machine import Entropy
-from cotidal.limits import HELD_BYTES_MAX, PARTIAL_FRAME_STALL_MS
+from cotidal.limits import (
+    CONNECTIONS_MAX,
+    DESCRIPTORS_RESERVED,
+    HELD_BYTES_MAX,
+    LOG_OPEN_FILES,
+    OPEN_FILES_MAX,
+    PARTIAL_FRAME_STALL_MS,
+)
 from cotidal.log.files import OsFiles
 from cotidal.log.filesystem import FileSystem
 from cotidal.node.effects import (
@@ -72,7 +79,7 @@ class Running:
         self._serving: asyncio.Future[None] = loop.create_future()
         self._task: asyncio.Task[None] | None = None
         self._sockets: list[tuple[Listener, tuple[socket.socket, ...]]] = []
-        self._files = OsFiles() if files is None else files
+        self._files = OsFiles(descriptors().files) if files is None else files
         self._storage: Storage | None = None
         try:
             self._storage = open_storage(self._files, config.log_dirs[0], node_id=config.node_id)
@@ -314,13 +321,35 @@ def node_config(
 def server_bounds(config: BrokerConfig) -> Bounds:
     held = config.number("queued.max.request.bytes")
     return Bounds(
-        connections_max=config.number("max.connections"),
+        connections_max=min(config.number("max.connections"), descriptors().connections),
         connections_per_address_max=config.number("max.connections.per.ip"),
         idle_ms=config.number("connections.max.idle.ms"),
         stall_ms=PARTIAL_FRAME_STALL_MS,
         frame_bytes_max=config.number("socket.request.max.bytes"),
         held_bytes_max=held if held > 0 else HELD_BYTES_MAX,
     )
+
+
+class Descriptors(NamedTuple):
+    """How the open files that this process may have are shared out.
+
+    A node that has none left cannot even import a module: connections are refused before that.
+    """
+
+    files: int
+    connections: int
+
+
+def descriptors() -> Descriptors:
+    try:
+        import resource
+    except ImportError:
+        return Descriptors(LOG_OPEN_FILES, CONNECTIONS_MAX)
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if limit == resource.RLIM_INFINITY:
+        return Descriptors(LOG_OPEN_FILES, CONNECTIONS_MAX)
+    files = min(OPEN_FILES_MAX, limit // 2)
+    return Descriptors(files, max(1, limit - files - DESCRIPTORS_RESERVED))
 
 
 async def serve(

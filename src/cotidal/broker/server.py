@@ -5,8 +5,7 @@ frame are closed by one sweep, not by a timer each; bytes held for all of them t
 last is passed, only the connection whose frame has got furthest is read on, so that the memory is
 sure to be freed: the frame ends (or stalls, and is given up) and the others go on.
 
-When no file descriptor is left the event loop accepts and closes what comes; those who are
-connected are served on.
+File descriptors never run out: main.py counts them into the bound on connections.
 """
 
 from __future__ import annotations

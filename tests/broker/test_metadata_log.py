@@ -1,0 +1,135 @@
+"""The metadata log: durable before it is told, and read back as it was written."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from cotidal.broker.metadata_log import MetadataError, MetadataLog, decode_batch, encode_batch
+from cotidal.log.memory import MemoryFiles
+from cotidal.messages.records.metadata import NoOpRecord, TopicRecord
+from cotidal.messages.records.quorum import LeaderChangeMessage, QuorumStateData
+from cotidal.node.effects import MetadataBatch, Persist, PersistToken, QuorumState
+from cotidal.node.events import Persisted
+from cotidal.values import LeaderEpoch, Offset, Uuid, WallMillis
+
+SETTINGS = {"metadata.log.segment.bytes": 1 << 20, "metadata.log.segment.ms": 1 << 40}
+STATE = QuorumStateData(leader_id=1, leader_epoch=7, voted_id=1, voted_directory_id=Uuid(b"d" * 16))
+LEADER = MetadataBatch(
+    Offset(0), LeaderEpoch(7), (LeaderChangeMessage(leader_id=1),), True, WallMillis(1000)
+)
+TOPICS = MetadataBatch(
+    Offset(1),
+    LeaderEpoch(7),
+    (TopicRecord("orders", Uuid(b"t" * 16)), NoOpRecord()),
+    False,
+    WallMillis(2000),
+)
+
+
+class World:
+    def __init__(self, files: MemoryFiles) -> None:
+        self.posted: list[Any] = []
+        self.broken: list[str] = []
+        self.faults: list[Exception] = []
+        self.log = MetadataLog(
+            asyncio.get_running_loop(),
+            files,
+            "/data",
+            clean=False,
+            settings=SETTINGS,
+            post=self.posted.append,
+            on_broken=self.broken.append,
+            on_fault=self.faults.append,
+        )
+
+    async def persisted(self, token: int, *writes: Any) -> None:
+        self.log.persist(Persist(PersistToken(token), writes))
+        while Persisted(PersistToken(token)) not in self.posted:
+            assert (self.faults, self.broken) == ([], [])
+            await asyncio.sleep(0.001)
+
+
+def play(files: MemoryFiles, script: Callable[[World], Coroutine[Any, Any, None]]) -> None:
+    async def whole() -> None:
+        files.mkdir("/data")
+        world = World(files)
+        try:
+            await asyncio.wait_for(script(world), 10)
+        finally:
+            world.log.abandon()
+
+    asyncio.run(whole())
+
+
+@pytest.mark.parametrize("batch", [LEADER, TOPICS])
+def test_a_batch_is_read_back_as_it_was_written(batch: MetadataBatch) -> None:
+    assert decode_batch(encode_batch(batch)) == batch
+
+
+def test_what_was_persisted_survives_the_machine() -> None:
+    files = MemoryFiles()
+
+    async def write(world: World) -> None:
+        assert world.log.load() == (None, (), ())
+        await world.persisted(1, QuorumState(STATE), LEADER)
+        await world.persisted(2, TOPICS)
+
+    async def read(world: World) -> None:
+        stored = world.log.load()
+        assert stored.quorum_state == STATE
+        assert stored.batches == (LEADER, TOPICS)
+
+    play(files, write)
+    files.crash(lambda n: 0)
+    play(files, read)
+
+
+def test_what_was_not_persisted_is_cut_and_told() -> None:
+    files = MemoryFiles()
+
+    async def write(world: World) -> None:
+        await world.persisted(1, LEADER)
+
+    async def read(world: World) -> None:
+        stored = world.log.load()
+        assert stored.batches == (LEADER,)
+        assert "cut 40 bytes" in stored.repaired[0]
+
+    play(files, write)
+    segment = "/data/__cluster_metadata-0/00000000000000000000.log"
+    files.open(segment).append([encode_batch(TOPICS)[:40]])
+    files.crash()
+    play(files, read)
+
+
+def test_a_disk_that_refuses_is_told_in_a_sentence_and_nothing_is_acknowledged() -> None:
+    files = MemoryFiles()
+
+    async def write(world: World) -> None:
+        files.fail("sync", "__cluster_metadata-0", times=10)
+        world.log.persist(Persist(PersistToken(1), (LEADER,)))
+        while not world.broken:
+            await asyncio.sleep(0.001)
+        assert world.broken[0].startswith("the metadata log cannot be written: ")
+        assert world.posted == []
+
+    play(files, write)
+
+
+def test_a_quorum_state_that_cannot_be_read_keeps_the_node_from_starting() -> None:
+    files = MemoryFiles()
+
+    async def write(world: World) -> None:
+        await world.persisted(1, QuorumState(STATE))
+
+    async def read(world: World) -> None:
+        with pytest.raises(MetadataError, match="cannot be read"):
+            world.log.load()
+
+    play(files, write)
+    files.write("/data/__cluster_metadata-0/quorum-state", b"not json")
+    play(files, read)
