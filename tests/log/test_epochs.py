@@ -24,6 +24,14 @@ def test_new_entry_evicts_what_contradicts_it() -> None:
     assert epochs.entries == ((1, 0), (6, 10))
 
 
+def test_batch_of_an_older_epoch_takes_back_one_that_wrote_nothing() -> None:
+    epochs = line((1, 0), (4, 5), (6, 10))
+    epochs.begin(LeaderEpoch(4), Offset(10))
+    assert epochs.entries == ((1, 0), (4, 5))
+    epochs.begin(LeaderEpoch(5), Offset(12))
+    assert epochs.entries == ((1, 0), (4, 5), (5, 12))
+
+
 def test_truncation_at_the_end_drops_entries_that_begin_there() -> None:
     epochs = line((1, 0), (3, 10))
     epochs.truncate_end(11)

@@ -37,11 +37,20 @@ class EpochLine:
         kept.append(EpochEntry(epoch, start_offset))
         self.latest = epoch
 
-    def truncate_end(self, end_offset: int) -> None:
-        """Drop the entries that begin at or after the end of the log."""
+    def begin(self, epoch: LeaderEpoch, base_offset: Offset) -> None:
+        """A batch of ``epoch`` is written at ``base_offset``, the end of the log: epochs that were
+        to begin here did not."""
+        self.truncate_end(base_offset)
+        if epoch > self.latest:
+            self.assign(epoch, base_offset)
+
+    def truncate_end(self, end_offset: int) -> bool:
+        """Drop the entries that begin at or after the end of the log. Whether there were any."""
+        before = len(self._entries)
         while self._entries and self._entries[-1].start_offset >= end_offset:
             self._entries.pop()
         self.latest = self._entries[-1].epoch if self._entries else NO_EPOCH
+        return len(self._entries) < before
 
     def truncate_start(self, start_offset: Offset) -> bool:
         """Drop the entries that end before the start of the log; the one it is in begins there.

@@ -16,11 +16,11 @@ knows what is on the disk, and only opening it again, with recovery, finds out. 
 from __future__ import annotations
 
 import contextlib
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from typing import Final
 
-from cotidal import limits
 from cotidal.log import times
+from cotidal.log.catch_up import CatchUp
 from cotidal.log.checkpoint import LEADER_EPOCHS, encode_epochs
 from cotidal.log.contract import Appended, LogConfig, Opened, Placed, Retained, TimedOffset
 from cotidal.log.epochs import EpochLine
@@ -31,8 +31,9 @@ from cotidal.log.pieces import Piece, keep, stamp
 from cotidal.log.recovery import Loaded, Recovery
 from cotidal.log.retention import SegmentFacts, expired_segments
 from cotidal.log.roll import NEVER, RELATIVE_OFFSET_MAX, RollBounds, roll_bounds
+from cotidal.log.row import SegmentRow
 from cotidal.log.scan import Damage
-from cotidal.log.segment import NOTHING, Place, Segment
+from cotidal.log.segment import Segment
 from cotidal.log.snapshots import SnapshotFiles, batches_after
 from cotidal.log.transaction_index import AbortedTransaction
 from cotidal.messages.producers import ProducerSnapshot
@@ -49,11 +50,13 @@ __all__ = [
     "TimedOffset",
 ]
 
+FIRST_OFFSET: Final = Offset(0)
+
 
 class Log:
     __slots__ = (
         "_active",
-        "_bases",
+        "_catch_up",
         "_config",
         "_doomed",
         "_end",
@@ -64,9 +67,8 @@ class Log:
         "_names_synced",
         "_offline",
         "_recovery_point",
-        "_resume",
         "_roll",
-        "_segments",
+        "_row",
         "_snapshots",
         "_start",
         "_unsaved_epochs",
@@ -85,8 +87,8 @@ class Log:
         *,
         topic_id: Uuid,
         clean: bool,
-        recovery_point: Offset = Offset(0),  # noqa: B008 - a NewType call makes nothing
-        log_start: Offset = Offset(0),  # noqa: B008
+        recovery_point: Offset = FIRST_OFFSET,
+        log_start: Offset = FIRST_OFFSET,
         now_wall: WallMillis,
     ) -> Log:
         """Open the partition's directory, or make it. ``clean``: the process that wrote it last
@@ -119,14 +121,13 @@ class Log:
         self.directory = directory
         self.name = directory.rpartition("/")[2]
         self._config = config
-        self._segments = loaded.segments
-        self._bases: list[int] = [segment.base_offset for segment in loaded.segments]
+        self._row = SegmentRow(loaded.segments)
+        self._catch_up = CatchUp(self._row)
         self._end = loaded.end_offset
         self._epochs: EpochLine = loaded.epochs
         self._roll: RollBounds
         self._unsaved_epochs = loaded.epochs_changed
         self._snapshots = SnapshotFiles(filesystem, directory)
-        self._resume: dict[int, tuple[Segment, int]] = {}
         self._doomed: list[tuple[int, str]] = []
         self._wall = now_wall
         self._names = 1
@@ -134,16 +135,16 @@ class Log:
         self._generation = 0
         self._offline: str | None = None
         repaired = loaded.repaired
-        if self._segments and self._end < log_start:
+        if loaded.segments and self._end < log_start:
             repaired += (f"{self.name}: ended at {self._end}, begun anew at its start {log_start}",)
-            self._drop_segments(0)
+            self._names += self._row.drop_from(0)
             self._epochs.clear()
-        if self._segments:
-            self._active = self._segments[-1]
+        if len(self._row):
+            self._active = self._row.segments[-1]
             self._roll = roll_bounds(self.name, self._active, self._config)
         else:
             self._begin_segment(log_start)
-        self._start = Offset(max(log_start, self._bases[0]))
+        self._start = Offset(max(log_start, self._row.bases[0]))
         self._epochs.truncate_start(self._start)
         self._recovery_point = Offset(min(recovery_point, self._end))
         self._drop_snapshots(min(self._end, loaded.snapshots_below))
@@ -169,11 +170,11 @@ class Log:
 
     @property
     def size_bytes(self) -> int:
-        return sum(segment.size for segment in self._segments)
+        return sum(segment.size for segment in self._row.segments)
 
     @property
     def segment_bases(self) -> tuple[Offset, ...]:
-        return tuple(segment.base_offset for segment in self._segments)
+        return tuple(segment.base_offset for segment in self._row.segments)
 
     @property
     def offline(self) -> str | None:
@@ -222,8 +223,8 @@ class Log:
                 self._begin_next(next_offset)
                 bounds = self._roll
                 buffers, first, position, rolled = [], number, 0, True
-            if epoch > self._epochs.latest:
-                self._epochs.assign(epoch, Offset(base))
+            if epoch != self._epochs.latest:
+                self._epochs.begin(epoch, Offset(base))
                 self._unsaved_epochs = True
             buffers += parts
             position += size
@@ -246,7 +247,7 @@ class Log:
         try:
             if self._unsaved_epochs:
                 self._write_epochs()
-            dirty = [segment for segment in self._segments if not segment.synced]
+            dirty = [segment for segment in self._row.segments if not segment.synced]
             files = [file for segment in dirty for file in segment.files_to_sync()]
         except OSError as error:
             raise self._go_offline("flush", self.directory, error) from error
@@ -287,7 +288,7 @@ class Log:
                 self.flush()
                 self._sweep(NEVER)
         finally:
-            for segment in self._segments:
+            for segment in self._row.segments:
                 segment.close()
         return self._recovery_point
 
@@ -308,7 +309,7 @@ class Log:
         self._check_online()
         assert snapshot.offset <= self._end
         try:
-            unsynced = [each.aborted for each in self._segments if each.aborted.unsynced]
+            unsynced = [each.aborted for each in self._row.segments if each.aborted.unsynced]
             for index in unsynced:
                 index.sync()
             if unsynced:
@@ -323,7 +324,8 @@ class Log:
         self._check_online()
         try:
             for transaction in transactions:
-                segment = self._segments[self._number_of(transaction.last_offset)]
+                self._names += 1  # its file may be new
+                segment = self._row.segments[self._row.number_of(transaction.last_offset)]
                 segment.aborted.append((transaction,))
                 segment.synced = False
         except OSError as error:
@@ -332,7 +334,7 @@ class Log:
     def aborted_between(self, first: Offset, below: Offset) -> tuple[AbortedTransaction, ...]:
         """The aborted transactions that a reader of ``first`` up to ``below`` must know."""
         found: list[AbortedTransaction] = []
-        for segment in self._segments[self._number_of(first) :]:
+        for segment in self._row.segments[self._row.number_of(first) :]:
             for each in segment.aborted.entries():
                 if each.last_offset >= first and each.first_offset < below:
                     found.append(each)
@@ -358,28 +360,35 @@ class Log:
             recent = self._active.read_recent(offset, max_bytes, below, whole_first=whole_first)
             if recent is not None:
                 return recent
-            return self._read_behind(offset, max_bytes, below, whole_first=whole_first)
+            return self._catch_up.read(
+                offset,
+                max_bytes,
+                below,
+                whole_first=whole_first,
+                epochs=self._epochs,
+                log_end=self._end,
+            )
         except OSError as error:
             why = error.strerror or error
             raise LogOffline(f"{self.name}: could not read offset {offset}: {why}") from error
 
     def offset_for_time(self, timestamp: WallMillis, *, below: Offset) -> TimedOffset | None:
         """The first record from the start on that is at least as young as ``timestamp``."""
-        return times.offset_for_time(self._segments, timestamp, self._start, below)
+        return times.offset_for_time(self._row.segments, timestamp, self._start, below)
 
     def max_timestamp(self, below: Offset) -> TimedOffset | None:
         """The youngest record; the first one if there are several."""
-        return times.max_timestamp(self._segments, self._start, below)
+        return times.max_timestamp(self._row.segments, self._start, below)
 
     def verify(self, from_offset: Offset | None = None) -> tuple[str, ...]:
         """Walk everything with crc, and say in a sentence each what is damaged. A segment is
         given up at its first damaged batch."""
         sentences: list[str] = []
-        first = self._number_of(self._start if from_offset is None else from_offset)
-        for number in range(first, len(self._segments)):
-            segment = self._segments[number]
+        first = self._row.number_of(self._start if from_offset is None else from_offset)
+        for number in range(first, len(self._row)):
+            segment = self._row.segments[number]
             end: int = segment.base_offset
-            for found in segment.batches(check_crc=True, below=self._end_of(number)):
+            for found in segment.batches(check_crc=True, below=self._row.end_of(number, self._end)):
                 if isinstance(found, Damage):
                     sentences.append(segment.damage_sentence(found.position, found.reason, end))
                 else:
@@ -391,18 +400,18 @@ class Log:
     def truncate_to(self, offset: Offset) -> Opened:
         """Drop everything from ``offset`` on, and the whole batch that holds it."""
         self._check_online()
-        if offset < self._bases[0]:
+        if offset < self._row.bases[0]:
             return self.truncate_fully_and_start_at(offset)
         try:
             if offset < self._end:
-                keep = self._number_of(offset) + 1
-                self._drop_segments(keep)
-                self._active = self._segments[-1]
+                self._names += self._row.drop_from(self._row.number_of(offset) + 1)
+                self._active = self._row.segments[-1]
                 place = self._active.locate(offset)
                 self._active.cut_at(place)
                 self._end = Offset(place.offset)
+                self._start = min(self._start, self._end)
                 self._roll = roll_bounds(self.name, self._active, self._config)
-            self._start = min(self._start, self._end)
+                self._sync_cut()
             return self._after_cut(offset)
         except OSError as error:
             raise self._go_offline("truncate", self.name, error) from error
@@ -411,11 +420,11 @@ class Log:
         """Drop everything; the next offset is ``offset``."""
         self._check_online()
         try:
-            self._drop_segments(0)
+            self._names += self._row.drop_from(0)
             self._begin_segment(offset)
             self._start = offset
-            self._epochs.clear()
-            return self._after_cut(offset)
+            self._sync_cut()
+            return self._after_cut(Offset(0))
         except OSError as error:
             raise self._go_offline("truncate", self.name, error) from error
 
@@ -426,7 +435,7 @@ class Log:
         assert offset <= self._end
         self._start = max(self._start, offset)
         try:
-            return self._retire(self._number_of(self._start), ())
+            return self._retire(self._row.number_of(self._start), ())
         except OSError as error:
             raise self._go_offline("remove segments of", self.name, error) from error
 
@@ -438,9 +447,9 @@ class Log:
         self._wall = now_wall
         facts = [
             SegmentFacts(
-                segment.base_offset, self._end_of(number), segment.size, segment.age_since()
+                each.base_offset, self._row.end_of(number, self._end), each.size, each.born()
             )
-            for number, segment in enumerate(self._segments)
+            for number, each in enumerate(self._row.segments)
         ]
         expired = expired_segments(
             facts,
@@ -451,9 +460,9 @@ class Log:
             retention_bytes=self._config.retention_bytes,
         )
         try:
-            if expired.segments == len(self._segments):
+            if expired.segments == len(self._row):
                 self._begin_next(self._end)
-            self._start = max(self._start, self._segments[expired.segments].base_offset)
+            self._start = max(self._start, self._row.segments[expired.segments].base_offset)
             retained = self._retire(expired.segments, expired.reasons)
             self._sweep(now_wall)
         except OSError as error:
@@ -487,11 +496,11 @@ class Log:
         base = Offset(max(self._end, next_offset - 1 - RELATIVE_OFFSET_MAX))
         try:
             if old.size == 0:
-                self._drop_segments(len(self._segments) - 1)
+                self._names += self._row.drop_from(len(self._row) - 1)
             else:
                 old.seal()
-            if len(self._segments) > 1:
-                self._segments[-2].forget_recent()  # its readers have had a segment's time
+            if len(self._row) > 1:
+                self._row.segments[-2].forget_recent()  # its readers have had a segment's time
             self._begin_segment(base)
         except OSError as error:
             raise self._go_offline("begin a segment after", old.path + ".log", error) from error
@@ -507,72 +516,18 @@ class Log:
         )
         segment.create()
         self._names += 1
-        self._segments.append(segment)
-        self._bases.append(base)
+        self._row.add(segment)
         self._active = segment
         self._end = base
         self._roll = roll_bounds(self.name, self._active, self._config)
 
-    def _read_behind(
-        self, offset: int, max_bytes: int, below: int, *, whole_first: bool
-    ) -> bytes | memoryview:
-        """The read of one who is behind: through the index, or on from where a reader stopped."""
-        number = self._number_of(offset)
-        resumed = self._resume.pop(offset, None)
-        place = None
-        if resumed is not None and resumed[0] is self._segments[number]:
-            place = Place(resumed[1], offset)
-        while offset < below and number < len(self._segments):
-            segment = self._segments[number]
-            if place is None:
-                recent = segment.read_recent(offset, max_bytes, below, whole_first=whole_first)
-                if recent:
-                    return recent
-                place = segment.locate(offset)
-            if place.position < segment.size:
-                cut = segment.read_at(
-                    place,
-                    max_bytes,
-                    below,
-                    end_offset=self._end_of(number),
-                    whole_first=whole_first,
-                    epochs=self._epochs,
-                )
-                if cut is not NOTHING and cut.next.position < segment.size:
-                    self._remember(segment, cut.next)
-                return cut.data
-            number += 1  # the offset lies in a gap at the segment's end
-            place = None
-        return b""
-
-    def _remember(self, segment: Segment, place: Place) -> None:
-        self._resume[place.offset] = (segment, place.position)
-        if len(self._resume) > limits.LOG_RESUME_POINTS:
-            del self._resume[next(iter(self._resume))]
-
-    def _number_of(self, offset: int) -> int:
-        """Of the segment that holds ``offset``."""
-        return max(0, bisect_right(self._bases, offset) - 1)
-
-    def _end_of(self, number: int) -> int:
-        return self._bases[number + 1] if number + 1 < len(self._bases) else self._end
-
-    def _drop_segments(self, first: int) -> None:
-        """The last one first, so that a crash leaves a log that is merely shorter."""
-        while len(self._segments) > first:
-            self._bases.pop()
-            self._segments.pop().unlink()
-            self._names += 1
-
     def _retire(self, count: int, reasons: tuple[str, ...]) -> Retained:
         """Let go of the first ``count`` segments, in their order."""
         due = self._wall + self._config.file_delete_delay_ms
-        for segment in self._segments[:count]:
+        for segment in self._row.take_front(count):
             self._doomed.extend((due, path) for path in segment.doom())
         if count:
-            del self._segments[:count]
-            del self._bases[:count]
-            self._resume.clear()
+            self._catch_up.forget()
             self._names += 1
             self._snapshots.drop_below(self._start)
         if self._epochs.truncate_start(self._start):
@@ -586,17 +541,19 @@ class Log:
                 self._filesystem.unlink(self._doomed[0][1])
             self._doomed.pop(0)
 
-    def _after_cut(self, offset: Offset) -> Opened:
+    def _sync_cut(self) -> None:
+        """What was cut must not come back after a crash: segments written later would follow it."""
         self._generation += 1
-        self._resume.clear()
+        self._catch_up.forget()
         self._recovery_point = min(self._recovery_point, self._end)
-        self._epochs.truncate_end(offset)
-        self._write_epochs()
-        self._drop_snapshots(self._end)
-        # What was cut must not come back after a crash: segments written later would follow it.
         self._active.file().sync()
         if self._names_synced < self._names:
             self._filesystem.sync_directory(self.directory)
+
+    def _after_cut(self, offset: Offset) -> Opened:
+        if self._epochs.truncate_end(offset):
+            self._write_epochs()
+        self._drop_snapshots(self._end)
         return self._describe(())
 
     def _drop_snapshots(self, above: int) -> None:
@@ -606,7 +563,7 @@ class Log:
     def _describe(self, repaired: tuple[str, ...]) -> Opened:
         snapshot, unreadable = self._snapshots.latest(self._end)
         first = self._start if snapshot is None else max(self._start, snapshot.offset)
-        after = batches_after(self._segments, first)
+        after = batches_after(self._row.segments, first)
         return Opened(
             self._start,
             self._end,

@@ -74,7 +74,8 @@ class Recovery:
         before = self._epochs.entries
         if not before and any(segment.size for segment in segments):
             self._epochs_from_batches(segments)
-            self._say(f"made {LEADER_EPOCHS} anew from the batches")
+            if self._epochs.entries:
+                self._say(f"made {LEADER_EPOCHS} anew from the batches")
         end = self._believe(segments) if clean else self._recover(segments, recovery_point)
         self._check_aborted(segments, end)
         self._epochs.truncate_end(end)

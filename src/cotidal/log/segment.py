@@ -345,7 +345,7 @@ class Segment:
             self._youngest = self._scan_youngest(1 << 62)
         return self._youngest
 
-    def age_since(self) -> int:
+    def born(self) -> int:
         """Wall time from which its age counts for retention."""
         timestamp = self.youngest().timestamp
         return timestamp if timestamp >= 0 else self.created

@@ -1,0 +1,46 @@
+"""The segments of a log in their order, the active one last. Never empty once the log is open."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+
+from cotidal.log.segment import Segment
+
+
+class SegmentRow:
+    __slots__ = ("bases", "segments")
+
+    def __init__(self, segments: Iterable[Segment]) -> None:
+        self.segments: list[Segment] = list(segments)
+        self.bases: list[int] = [segment.base_offset for segment in self.segments]
+
+    def __len__(self) -> int:
+        return len(self.segments)
+
+    def number_of(self, offset: int) -> int:
+        """Which segment holds ``offset``; the first one for what lies before it."""
+        return max(0, bisect_right(self.bases, offset) - 1)
+
+    def end_of(self, number: int, log_end: int) -> int:
+        """Where a segment ends: at the base of the next one, or with the log."""
+        return self.bases[number + 1] if number + 1 < len(self.bases) else log_end
+
+    def add(self, segment: Segment) -> None:
+        self.segments.append(segment)
+        self.bases.append(segment.base_offset)
+
+    def drop_from(self, first: int) -> int:
+        """Remove all from the one numbered ``first`` on, the last one first, so that a crash
+        leaves a log that is merely shorter. Returns how many there were."""
+        count = len(self.segments) - first
+        while len(self.segments) > first:
+            self.bases.pop()
+            self.segments.pop().unlink()
+        return max(0, count)
+
+    def take_front(self, count: int) -> list[Segment]:
+        taken = self.segments[:count]
+        del self.segments[:count]
+        del self.bases[:count]
+        return taken
