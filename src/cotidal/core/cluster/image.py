@@ -22,21 +22,35 @@ ZooKeeper migration state are ignored: our controllers never write them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final, NamedTuple, TypeAlias, assert_never
+from typing import Final, TypeAlias, assert_never
 
+from cotidal.core.cluster.registered import (
+    LEADER_UNCHANGED,
+    RECOVERED,
+    RECOVERING,
+    RECOVERY_UNCHANGED,
+    Broker,
+    ControllerNode,
+    Endpoint,
+    FeatureRange,
+    Partition,
+    broker_of,
+    broker_record,
+    changed,
+    controller_of,
+    controller_record,
+    partition_of,
+    partition_record,
+)
 from cotidal.invariants import REPLAY_CANNOT_FAIL
 from cotidal.messages.records.metadata import (
     AbortTransactionRecord,
     AccessControlEntryRecord,
     BeginTransactionRecord,
-    BrokerEndpoint,
-    BrokerFeature,
     BrokerRegistrationChangeRecord,
     ClearElrRecord,
     ClientQuotaRecord,
     ConfigRecord,
-    ControllerEndpoint,
-    ControllerFeature,
     DelegationTokenRecord,
     EndTransactionRecord,
     EntityData,
@@ -60,13 +74,40 @@ from cotidal.messages.records.metadata import (
 )
 from cotidal.values import (
     NO_NODE,
-    BrokerEpoch,
-    LeaderEpoch,
     NodeId,
     PartitionEpoch,
     ProducerId,
     Uuid,
 )
+
+__all__ = [
+    "BROKER_LOGGER_RESOURCE",
+    "BROKER_RESOURCE",
+    "CLIENT_METRICS_RESOURCE",
+    "CLUSTER_DEFAULT",
+    "ELR_VERSION",
+    "GROUP_RESOURCE",
+    "LEADER_UNCHANGED",
+    "METADATA_VERSION",
+    "RECOVERED",
+    "RECOVERING",
+    "RECOVERY_UNCHANGED",
+    "TOPIC_RESOURCE",
+    "Broker",
+    "ConfigResource",
+    "ControllerNode",
+    "Endpoint",
+    "FeatureRange",
+    "Image",
+    "MetadataRecord",
+    "Partition",
+    "QuotaEntity",
+    "Topic",
+    "broker_record",
+    "changed",
+    "check",
+    "partition_record",
+]
 
 MetadataRecord: TypeAlias = (
     AbortTransactionRecord
@@ -97,15 +138,6 @@ MetadataRecord: TypeAlias = (
     | ZkMigrationStateRecord
 )
 
-LEADER_UNCHANGED: Final = -2
-"""PartitionChangeRecord.leader when the record says nothing of it."""
-
-RECOVERED: Final = 0
-RECOVERING: Final = 1
-"""recovery_state: the leader was elected uncleanly and has not yet confirmed it (KIP-704)."""
-
-RECOVERY_UNCHANGED: Final = -1
-
 TOPIC_RESOURCE: Final = 2
 BROKER_RESOURCE: Final = 4
 BROKER_LOGGER_RESOURCE: Final = 8
@@ -124,81 +156,6 @@ ConfigResource: TypeAlias = tuple[int, str]
 QuotaEntity: TypeAlias = tuple[tuple[str, str | None], ...]
 
 _NO_SETTINGS: Final[Mapping[str, str]] = {}
-
-
-class Endpoint(NamedTuple):
-    """Where a node listens, under the name of one of its listeners."""
-
-    name: str
-    host: str
-    port: int
-    security_protocol: int = 0
-
-
-class FeatureRange(NamedTuple):
-    name: str
-    oldest: int
-    newest: int
-
-
-class Broker(NamedTuple):
-    """A registered broker."""
-
-    node_id: NodeId
-    epoch: BrokerEpoch
-    """The offset of its registration's record. Invariant: grows with each incarnation."""
-    incarnation_id: Uuid
-    """One per process."""
-    endpoints: tuple[Endpoint, ...]
-    rack: str | None
-    fenced: bool
-    """Takes no part: silent, not caught up with its own registration, or told so."""
-    in_controlled_shutdown: bool
-    log_dirs: tuple[Uuid, ...] = ()
-    cordoned_log_dirs: tuple[Uuid, ...] | None = None
-    features: tuple[FeatureRange, ...] = ()
-
-    @property
-    def active(self) -> bool:
-        """May lead and be in an ISR (KIP-841)."""
-        return not self.fenced and not self.in_controlled_shutdown
-
-    def endpoint(self, listener: str) -> Endpoint | None:
-        for endpoint in self.endpoints:
-            if endpoint.name == listener:
-                return endpoint
-        return None
-
-
-class ControllerNode(NamedTuple):
-    """A registered controller."""
-
-    node_id: NodeId
-    incarnation_id: Uuid
-    endpoints: tuple[Endpoint, ...]
-    features: tuple[FeatureRange, ...] = ()
-
-
-class Partition(NamedTuple):
-    """One partition as the controller knows it."""
-
-    replicas: tuple[NodeId, ...]
-    """In order of preference. While a reassignment runs: target, then those being removed."""
-    isr: tuple[NodeId, ...]
-    leader: NodeId
-    """NO_NODE where there is none."""
-    leader_epoch: LeaderEpoch
-    """+1 with each election, also to NO_NODE, and when the replicas lose a member."""
-    partition_epoch: PartitionEpoch
-    """+1 with each change of anything."""
-    elr: tuple[NodeId, ...] = ()
-    """Outside the ISR, but known to hold all that was acknowledged (KIP-966)."""
-    last_known_elr: tuple[NodeId, ...] = ()
-    """The last leader, while there is neither ISR nor ELR."""
-    removing: tuple[NodeId, ...] = ()
-    adding: tuple[NodeId, ...] = ()
-    directories: tuple[Uuid, ...] = ()
-    recovery_state: int = RECOVERED
 
 
 class Topic:
@@ -280,8 +237,8 @@ class Image:
     def elr_enabled(self) -> bool:
         return self.features.get(ELR_VERSION, 0) >= 1
 
-    def is_active(self, node_id: int) -> bool:
-        broker = self.brokers.get(NodeId(node_id))
+    def is_active(self, node_id: NodeId) -> bool:
+        broker = self.brokers.get(node_id)
         return broker is not None and broker.active
 
     def __eq__(self, other: object) -> bool:
@@ -327,21 +284,20 @@ class Image:
                 partition_id = record.partition_id
                 topic.partitions[partition_id] = changed(topic.partitions[partition_id], record)
             case TopicRecord():
-                topic_id = Uuid(record.topic_id)
-                self.topics[record.name] = Topic(record.name, topic_id, {})
-                self.topic_names[topic_id] = record.name
+                self.topics[record.name] = Topic(record.name, record.topic_id, {})
+                self.topic_names[record.topic_id] = record.name
             case PartitionRecord():
                 topic = self._topic(record.topic_id)
-                topic.partitions[record.partition_id] = _partition_of(record)
+                topic.partitions[record.partition_id] = partition_of(record)
             case RemoveTopicRecord():
                 name = self._topic(record.topic_id).name
                 del self.topics[name]
-                del self.topic_names[Uuid(record.topic_id)]
+                del self.topic_names[record.topic_id]
                 self.configs.pop((TOPIC_RESOURCE, name), None)
             case ConfigRecord():
                 self._replay_config(record)
             case RegisterBrokerRecord():
-                self.brokers[NodeId(record.broker_id)] = _broker_of(record)
+                self.brokers[NodeId(record.broker_id)] = broker_of(record)
             case UnregisterBrokerRecord():
                 del self.brokers[NodeId(record.broker_id)]
             case BrokerRegistrationChangeRecord():
@@ -351,7 +307,7 @@ class Image:
                 fenced = isinstance(record, FenceBrokerRecord)
                 self.brokers[node_id] = self.brokers[node_id]._replace(fenced=fenced)
             case RegisterControllerRecord():
-                self.controllers[NodeId(record.controller_id)] = _controller_of(record)
+                self.controllers[NodeId(record.controller_id)] = controller_of(record)
             case FeatureLevelRecord():
                 if record.feature_level == 0:
                     self.features.pop(record.name, None)
@@ -379,8 +335,8 @@ class Image:
                 assert_never(record)
         self.version += 1
 
-    def _topic(self, topic_id: bytes) -> Topic:
-        name = self.topic_names.get(Uuid(topic_id))
+    def _topic(self, topic_id: Uuid) -> Topic:
+        name = self.topic_names.get(topic_id)
         assert name is not None, REPLAY_CANNOT_FAIL
         return self.topics[name]
 
@@ -405,11 +361,11 @@ class Image:
                 if record.in_controlled_shutdown
                 else broker.in_controlled_shutdown
             ),
-            log_dirs=_uuids(record.log_dirs) if record.log_dirs else broker.log_dirs,
+            log_dirs=record.log_dirs if record.log_dirs else broker.log_dirs,
             cordoned_log_dirs=(
                 broker.cordoned_log_dirs
                 if record.cordoned_log_dirs is None
-                else _uuids(record.cordoned_log_dirs)
+                else record.cordoned_log_dirs
             ),
         )
 
@@ -443,7 +399,7 @@ class Image:
         for feature in sorted(self.features, key=lambda name: (name != METADATA_VERSION, name)):
             yield FeatureLevelRecord(name=feature, feature_level=self.features[feature])
         for controller in self.controllers.values():
-            yield _controller_record(controller)
+            yield controller_record(controller)
         for broker in self.brokers.values():
             yield broker_record(broker)
         for topic in self.topics.values():
@@ -472,66 +428,6 @@ class Image:
 _SAID: Final = tuple(name for name in Image.__slots__ if name != "version")
 
 
-def changed(partition: Partition, record: PartitionChangeRecord) -> Partition:
-    """The partition after a PartitionChangeRecord: +1 on the partition epoch, and on the leader
-    epoch iff the record names a leader (also the same one)."""
-    leader, leader_epoch = partition.leader, partition.leader_epoch
-    if record.leader != LEADER_UNCHANGED:
-        leader, leader_epoch = NodeId(record.leader), LeaderEpoch(leader_epoch + 1)
-    return Partition(
-        replicas=_either(record.replicas, partition.replicas),
-        isr=_either(record.isr, partition.isr),
-        leader=leader,
-        leader_epoch=leader_epoch,
-        partition_epoch=PartitionEpoch(partition.partition_epoch + 1),
-        elr=_either(record.eligible_leader_replicas, partition.elr),
-        last_known_elr=_either(record.last_known_elr, partition.last_known_elr),
-        removing=_either(record.removing_replicas, partition.removing),
-        adding=_either(record.adding_replicas, partition.adding),
-        directories=(
-            partition.directories if record.directories is None else _uuids(record.directories)
-        ),
-        recovery_state=(
-            partition.recovery_state
-            if record.leader_recovery_state == RECOVERY_UNCHANGED
-            else record.leader_recovery_state
-        ),
-    )
-
-
-def partition_record(topic_id: Uuid, number: int, partition: Partition) -> PartitionRecord:
-    return PartitionRecord(
-        partition_id=number,
-        topic_id=topic_id,
-        replicas=partition.replicas,
-        isr=partition.isr,
-        removing_replicas=partition.removing,
-        adding_replicas=partition.adding,
-        leader=partition.leader,
-        leader_recovery_state=partition.recovery_state,
-        leader_epoch=partition.leader_epoch,
-        partition_epoch=partition.partition_epoch,
-        directories=partition.directories,
-        eligible_leader_replicas=partition.elr or None,
-        last_known_elr=partition.last_known_elr or None,
-    )
-
-
-def broker_record(broker: Broker) -> RegisterBrokerRecord:
-    return RegisterBrokerRecord(
-        broker_id=broker.node_id,
-        incarnation_id=broker.incarnation_id,
-        broker_epoch=broker.epoch,
-        end_points=tuple(BrokerEndpoint(*endpoint) for endpoint in broker.endpoints),
-        features=tuple(BrokerFeature(*feature) for feature in broker.features),
-        rack=broker.rack,
-        fenced=broker.fenced,
-        in_controlled_shutdown=broker.in_controlled_shutdown,
-        log_dirs=broker.log_dirs,
-        cordoned_log_dirs=broker.cordoned_log_dirs,
-    )
-
-
 def check(image: Image) -> None:
     """Assert C1, C2 and C4 (module head) of every partition."""
     for topic in image.topics.values():
@@ -546,67 +442,3 @@ def check(image: Image) -> None:
                 assert not any(
                     node in image.brokers and image.brokers[node].fenced for node in partition.isr
                 ), f"C4 {where}"
-
-
-def _either(new: tuple[int, ...] | None, old: tuple[NodeId, ...]) -> tuple[NodeId, ...]:
-    return old if new is None else _nodes(new)
-
-
-def _nodes(numbers: tuple[int, ...] | None) -> tuple[NodeId, ...]:
-    return tuple(map(NodeId, numbers)) if numbers else ()
-
-
-def _uuids(raw: tuple[Uuid, ...]) -> tuple[Uuid, ...]:
-    return tuple(map(Uuid, raw))
-
-
-def _partition_of(record: PartitionRecord) -> Partition:
-    return Partition(
-        replicas=_nodes(record.replicas),
-        isr=_nodes(record.isr),
-        leader=NodeId(record.leader),
-        leader_epoch=LeaderEpoch(record.leader_epoch),
-        partition_epoch=PartitionEpoch(record.partition_epoch),
-        elr=_nodes(record.eligible_leader_replicas),
-        last_known_elr=_nodes(record.last_known_elr),
-        removing=_nodes(record.removing_replicas),
-        adding=_nodes(record.adding_replicas),
-        directories=_uuids(record.directories),
-        recovery_state=record.leader_recovery_state,
-    )
-
-
-def _broker_of(record: RegisterBrokerRecord) -> Broker:
-    return Broker(
-        node_id=NodeId(record.broker_id),
-        epoch=BrokerEpoch(record.broker_epoch),
-        incarnation_id=Uuid(record.incarnation_id),
-        endpoints=tuple(Endpoint(*end_point) for end_point in record.end_points),
-        rack=record.rack,
-        fenced=record.fenced,
-        in_controlled_shutdown=record.in_controlled_shutdown,
-        log_dirs=_uuids(record.log_dirs),
-        cordoned_log_dirs=(
-            None if record.cordoned_log_dirs is None else _uuids(record.cordoned_log_dirs)
-        ),
-        features=tuple(FeatureRange(*feature) for feature in record.features),
-    )
-
-
-def _controller_of(record: RegisterControllerRecord) -> ControllerNode:
-    return ControllerNode(
-        node_id=NodeId(record.controller_id),
-        incarnation_id=Uuid(record.incarnation_id),
-        endpoints=tuple(Endpoint(*end_point) for end_point in record.end_points),
-        features=tuple(FeatureRange(*feature) for feature in record.features),
-    )
-
-
-def _controller_record(controller: ControllerNode) -> RegisterControllerRecord:
-    return RegisterControllerRecord(
-        controller_id=controller.node_id,
-        incarnation_id=controller.incarnation_id,
-        zk_migration_ready=False,
-        end_points=tuple(ControllerEndpoint(*endpoint) for endpoint in controller.endpoints),
-        features=tuple(ControllerFeature(*feature) for feature in controller.features),
-    )

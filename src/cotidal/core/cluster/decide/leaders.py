@@ -94,7 +94,7 @@ def without_broker(
                     partition,
                     rules,
                     acceptable,
-                    isr=tuple(member for member in partition.isr if member != node_id),
+                    isr=tuple([member for member in partition.isr if member != node_id]),
                     unclean_restarted=(node_id,) if unclean else (),
                 )
                 if record is not None:
@@ -154,7 +154,7 @@ def change(
         new_isr = partition.isr
 
     leader = LEADER_UNCHANGED
-    lost_replica = not set(new_replicas).issuperset(partition.replicas)
+    lost_replica = replicas is not None and not set(replicas).issuperset(partition.replicas)
     if elected.leader != partition.leader or lost_replica:
         leader = elected.leader
     record = PartitionChangeRecord(
@@ -196,11 +196,13 @@ def _eligible(
     if not rules.elr_enabled or len(isr) >= min(rules.min_isr, len(replicas)):
         return ()
     return tuple(
-        replica
-        for replica in replicas
-        if (replica in partition.elr or replica in partition.isr)
-        and replica not in isr
-        and replica not in unclean_restarted
+        [
+            replica
+            for replica in replicas
+            if (replica in partition.elr or replica in partition.isr)
+            and replica not in isr
+            and replica not in unclean_restarted
+        ]
     )
 
 
