@@ -32,15 +32,19 @@ def environment(bootstrap: str | None = None) -> dict[str, str]:
     return kept | ({"COTIDAL_BOOTSTRAP": bootstrap} if bootstrap else {})
 
 
-def start_up(*arguments: str) -> tuple[subprocess.Popen[str], str]:
-    """``cotidal up`` as a process, and the line in which it says that it is up."""
-    process = subprocess.Popen(
-        [*PYTHON, "up", *arguments],
+def launch(*arguments: str, **variables: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [*PYTHON, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=environment(),
+        env=environment() | variables,
     )
+
+
+def launch_up(*arguments: str, **variables: str) -> tuple[subprocess.Popen[str], str]:
+    """``cotidal up`` as a process, and the line in which it says that it is up."""
+    process = launch("up", *arguments, **variables)
     assert process.stdout is not None
     for line in process.stdout:
         if line.startswith("cotidal is up"):
@@ -64,7 +68,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The bootstrap address of a node that lives as long as the test run."""
     port = free_port()
     data = tmp_path_factory.mktemp("up") / "data"
-    process, _ = start_up("--data", str(data), "--port", str(port))
+    process, _ = launch_up("--data", str(data), "--port", str(port))
     yield f"localhost:{port}"
     assert stop(process).status == 0
 
@@ -108,6 +112,32 @@ def topic(request: pytest.FixtureRequest, cotidal: Cotidal) -> str:
     name = "t-" + "".join(c if c.isalnum() else "-" for c in request.node.name)[:200]
     assert cotidal("topic", "create", name, "-p", "1").status == 0
     return name
+
+
+@pytest.fixture
+def start_up() -> Callable[..., tuple[subprocess.Popen[str], str]]:
+    return launch_up
+
+
+@pytest.fixture
+def start_process() -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """``start_process("broker", ...)``: a command line that runs until the test is over."""
+    running: list[subprocess.Popen[str]] = []
+
+    def start(*arguments: str) -> subprocess.Popen[str]:
+        running.append(launch(*arguments))
+        return running[-1]
+
+    yield start
+    for process in running:
+        if process.poll() is None:
+            process.kill()
+            process.communicate(timeout=20)
+
+
+@pytest.fixture
+def port() -> int:
+    return free_port()
 
 
 @pytest.fixture

@@ -31,3 +31,9 @@ def test_a_code_of_a_later_protocol_is_an_unknown_error() -> None:
     with pytest.raises(Refused) as caught:
         raise_for(9999, "topic 'a'", "something new")
     assert str(caught.value) == "topic 'a': something new"
+
+
+def test_what_the_cluster_names_itself_is_not_named_twice() -> None:
+    assert str(Refused("topic 'a'", ErrorCode.TOPIC_ALREADY_EXISTS, "topic 'a' exists")) == (
+        "topic 'a' exists"
+    )

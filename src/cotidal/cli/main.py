@@ -32,8 +32,20 @@ VERBS: Final[dict[str, str]] = {
 }
 
 
+class ReaderLeft(Exception):
+    """Whoever read our output has closed it. Click would make a failure of a BrokenPipeError."""
+
+
 class LazyVerbs(VerbGroup):
     """Lists verbs from the table above and imports one only when it is called."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            returned = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError as broken:
+            raise ReaderLeft from broken
+        return returned
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(VERBS)
@@ -69,7 +81,6 @@ def run(arguments: Sequence[str]) -> int:
     """Run one command line; the exit status."""
     try:
         returned = cotidal.main(list(arguments), prog_name="cotidal", standalone_mode=False)
-        sys.stdout.flush()
     except click.exceptions.NoArgsIsHelpError as help_wanted:
         return say(help_wanted.format_message(), status=2)
     except click.UsageError as wrong:
@@ -80,8 +91,8 @@ def run(arguments: Sequence[str]) -> int:
         return say(str(failed), status=failed.status)
     except click.Abort:
         return say("interrupted", status=1)
-    except BrokenPipeError:
-        return reader_left()
+    except ReaderLeft:
+        return silence_stdout()
     except Exception as error:
         from cotidal.cli.explanation import explanation
 
@@ -118,7 +129,7 @@ def usage_sentence(wrong: click.UsageError) -> str:
     return f"{complaint}; see `{path} --help`"
 
 
-def reader_left() -> int:
+def silence_stdout() -> int:
     """``cotidal ... | head`` is a reader that has seen enough, not a failure.
 
     What is still in stdout's buffer goes nowhere: without this the interpreter's last flush would

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack
+from errno import EADDRINUSE
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -146,7 +147,9 @@ def free_port(port: int, *, only: bool) -> int:
         try:
             _, sockets = bind(Listener("PLAINTEXT", "localhost", candidate))
         except ListenerError as wrong:
-            refusal = str(wrong)
+            taken = isinstance(wrong.__cause__, OSError) and wrong.__cause__.errno == EADDRINUSE
+            if not taken:
+                raise Failed(f"{wrong}; choose another with --port") from None
             continue
         for each in sockets:
             each.close()
@@ -154,8 +157,9 @@ def free_port(port: int, *, only: bool) -> int:
             click.echo(f"port {port} is in use: {candidate} is taken instead", err=True)
         return candidate
     if only:
-        raise Failed(f"{refusal.replace('; stop its owner or choose another', '')}; "
-                     "choose another with --port")  # fmt: skip
+        raise Failed(
+            f"cannot listen on localhost:{port}: the port is in use; choose another with --port"
+        )
     raise Failed(f"ports {port} to {port + PORTS_TRIED - 1} are all in use; name one with --port")
 
 

@@ -67,8 +67,19 @@ def bootstrap_option(function: Decorated) -> Decorated:
         default="localhost:9092",
         show_default=True,
         show_envvar=True,
+        callback=check_bootstrap,
         help="Brokers to ask first.",
     )(function)
+
+
+def check_bootstrap(ctx: click.Context, param: click.Parameter, value: str) -> str:
+    from cotidal.client.addresses import parse_bootstrap
+
+    try:
+        parse_bootstrap(value)
+    except ValueError as wrong:
+        raise click.UsageError(str(wrong), ctx) from None
+    return value
 
 
 def json_option(function: Decorated) -> Decorated:

@@ -48,7 +48,10 @@ class Refused(ClientError):
     def __init__(self, subject: str, error: ErrorCode, message: str | None = None) -> None:
         self.error = error
         self.reason = as_clause(message or MESSAGES[error])
-        super().__init__(f"{subject}: {self.reason}" if subject else self.reason)
+        # A cluster that names the thing itself needs no help: "topic 'a': topic 'a' exists".
+        named = subject.partition(" ")[2]
+        told = named.startswith("'") and named in self.reason
+        super().__init__(self.reason if told else f"{subject}: {self.reason}")
 
 
 class UnknownTopic(Refused):

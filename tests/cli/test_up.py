@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Up = Callable[..., Any]
+
+
+@pytest.fixture
+def up(start_up: Any) -> Iterator[Up]:
+    """``up("--data", ...)`` starts a cluster that is gone when the test is."""
+    running: list[subprocess.Popen[str]] = []
+
+    def start(*arguments: str, **options: Any) -> tuple[subprocess.Popen[str], str]:
+        process, line = start_up(*arguments, **options)
+        running.append(process)
+        return process, line
+
+    yield start
+    for process in running:
+        if process.poll() is None:
+            process.kill()
+        process.communicate(timeout=20)
+
+
+def stop(process: subprocess.Popen[str], number: signal.Signals = signal.SIGINT) -> tuple[int, str]:
+    process.send_signal(number)
+    out, _ = process.communicate(timeout=20)
+    return process.returncode, out
+
+
+def address_in(line: str) -> str:
+    return line.removeprefix("cotidal is up: ").split()[0]
+
+
+def test_it_says_where_it_is_and_stops_cleanly_on_ctrl_c(up: Up, data_dir: Path, port: int) -> None:
+    process, line = up("--data", str(data_dir), "--port", str(port))
+    assert line == (f"cotidal is up: localhost:{port} (data in {data_dir}; Ctrl-C stops it)\n")
+    assert stop(process) == (0, f"cotidal has stopped; its data stays in {data_dir}\n")
+    assert (data_dir / ".kafka_cleanshutdown").exists()
+
+
+def test_data_is_there_again_after_a_restart(
+    up: Up, cotidal: Any, data_dir: Path, port: int
+) -> None:
+    arguments = ("--data", str(data_dir), "--port", str(port))
+    address = f"localhost:{port}"
+    process, _ = up(*arguments)
+    assert cotidal("topic", "create", "kept", bootstrap=address).status == 0
+    assert cotidal("produce", "kept", stdin="still here\n", bootstrap=address).status == 0
+    assert stop(process, signal.SIGTERM)[0] == 0
+    up(*arguments)
+    outcome = cotidal("consume", "kept", "--until-end", bootstrap=address)
+    assert outcome == (0, "still here\n", "")
+
+
+def test_acknowledged_records_survive_a_kill(
+    up: Up, cotidal: Any, data_dir: Path, port: int
+) -> None:
+    arguments = ("--data", str(data_dir), "--port", str(port))
+    address = f"localhost:{port}"
+    process, _ = up(*arguments)
+    assert cotidal("topic", "create", "kept", bootstrap=address).status == 0
+    assert cotidal("produce", "kept", stdin="still here\n", bootstrap=address).status == 0
+    process.kill()
+    process.wait(20)
+    up(*arguments)
+    outcome = cotidal("consume", "kept", "--until-end", bootstrap=address)
+    assert outcome == (0, "still here\n", "")
+
+
+def test_an_ephemeral_cluster_leaves_nothing_behind(
+    up: Up, tmp_path: Path, port: int, cotidal: Any
+) -> None:
+    process, line = up("--ephemeral", "--port", str(port), TMPDIR=str(tmp_path))
+    assert "no data is kept" in line
+    assert cotidal("topic", "create", "t", bootstrap=f"localhost:{port}").status == 0
+    assert [path.name.startswith("cotidal-") for path in tmp_path.iterdir()] == [True]
+    assert stop(process) == (0, "cotidal has stopped\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_port_that_was_asked_for_and_is_taken_is_refused(cotidal: Any, data_dir: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        outcome = cotidal("up", "--data", str(data_dir), "--port", str(port), bootstrap="x")
+    assert outcome.status == 1
+    assert outcome.err == (
+        f"cannot listen on localhost:{port}: the port is in use; choose another with --port\n"
+    )
+
+
+def test_without_a_port_the_next_free_one_is_taken_and_said(
+    up: Up, data_dir: Path, cotidal: Any
+) -> None:
+    # Whether 9092 is free on this machine is not ours to say: two clusters must differ anyway.
+    _, first = up("--data", str(data_dir / "a"))
+    process, second = up("--data", str(data_dir / "b"))
+    assert address_in(first) != address_in(second)
+    assert cotidal("topic", "list", bootstrap=address_in(second)).status == 0
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    assert f"port 9092 is in use: {address_in(second).partition(':')[2]} is taken instead" in err
+
+
+def test_a_directory_in_use_is_refused(up: Up, cotidal: Any, data_dir: Path, port: int) -> None:
+    up("--data", str(data_dir), "--port", str(port))
+    outcome = cotidal("up", "--data", str(data_dir), bootstrap="x")
+    assert outcome == (
+        1,
+        "",
+        f"{data_dir} is in use by another process; stop it, or name another with --data\n",
+    )
+
+
+def test_a_directory_of_other_files_is_refused(offline: Any, tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    outcome = offline("up", "--data", str(tmp_path))
+    assert outcome.status == 1
+    assert "holds other files and no cotidal data" in outcome.err
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_a_directory_of_another_node_is_refused(offline: Any, data_dir: Path) -> None:
+    assert offline("format", "--data", str(data_dir), "--node-id", "4").status == 0
+    outcome = offline("up", "--data", str(data_dir))
+    assert outcome.status == 1
+    assert "belongs to node 4" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--brokers", "3"], "more than one broker is not there yet; leave --brokers out"),
+        (["--console-port", "8088"], "the console is not there yet; leave --console-port out"),
+        (["--ephemeral", "--data", "d"], "--ephemeral keeps no data: leave --data out"),
+        (["--override", "num.partitions"], "'num.partitions' is not a setting"),
+    ],
+)
+def test_what_is_not_there_is_said_with_status_2(
+    arguments: list[str], sentence: str, offline: Any
+) -> None:
+    outcome = offline("up", *arguments)
+    assert outcome.status == 2
+    assert sentence in outcome.err
+
+
+def test_a_wrong_setting_is_one_sentence_with_status_2(offline: Any, data_dir: Path) -> None:
+    outcome = offline("up", "--data", str(data_dir), "--override", "num.partitions=many")
+    assert outcome.status == 2
+    assert "num.partitions" in outcome.err
+    assert outcome.err.count("\n") == 1
+
+
+def test_a_setting_of_ones_own_is_honoured(up: Up, cotidal: Any, data_dir: Path, port: int) -> None:
+    up("--data", str(data_dir), "--port", str(port), "--override", "num.partitions=7")
+    created = cotidal("topic", "create", "seven", bootstrap=f"localhost:{port}")
+    assert created.out == "created topic 'seven': 7 partitions, 1 replica each\n"
