@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotidal import settings
+from cotidal import settings_table
 from cotidal.settings import (
     BROKER,
     GROUP,
@@ -48,22 +48,22 @@ def test_every_synonym_is_a_broker_setting_and_carries_the_default(setting):
 
 def test_no_name_stands_in_two_rows_of_the_broker_table():
     rows = (
-        *settings._IDENTITY_ROWS,
-        *settings._QUORUM_ROWS,
-        *settings._SOCKET_ROWS,
-        *settings._STORAGE_ROWS,
-        *settings._SCALED_ROWS,
-        *settings._named_by_topics(),
-        *settings._REPLICATION_ROWS,
-        *settings._COORDINATOR_ROWS,
-        *settings._IGNORED_ROWS,
-        *settings._OUR_ROWS,
+        *settings_table._IDENTITY_ROWS,
+        *settings_table._QUORUM_ROWS,
+        *settings_table._SOCKET_ROWS,
+        *settings_table._STORAGE_ROWS,
+        *settings_table._SCALED_ROWS,
+        *settings_table._named_by_topics(),
+        *settings_table._REPLICATION_ROWS,
+        *settings_table._COORDINATOR_ROWS,
+        *settings_table._IGNORED_ROWS,
+        *settings_table._OUR_ROWS,
     )
     assert len(rows) == len(BROKER)
 
 
 def test_refused_names_are_not_known_names():
-    assert not set(settings.REFUSED) & {setting.name for setting in ALL}
+    assert not set(settings_table.REFUSED) & {setting.name for setting in ALL}
 
 
 @pytest.mark.parametrize(
