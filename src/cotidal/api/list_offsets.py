@@ -16,7 +16,7 @@ from cotidal.messages.rpc.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from cotidal.values import NO_TIMESTAMP, LeaderEpoch, Offset, WallMillis
+from cotidal.values import NO_EPOCH, NO_TIMESTAMP, LeaderEpoch, Offset, WallMillis
 
 LATEST: Final = -1
 EARLIEST: Final = -2
@@ -31,6 +31,7 @@ _SPECIAL_SINCE: Final = {
     LATEST_TIERED: 9,
     EARLIEST_PENDING_UPLOAD: 11,
 }
+_LEADER_EPOCH_SINCE: Final = 4
 _OFFSET_NOT_AVAILABLE_SINCE: Final = 5
 
 
@@ -71,11 +72,19 @@ def partition_without(partition: int) -> ListOffsetsPartitionResponse:
 
 
 def response(
-    request: ListOffsetsRequest, results: list[list[ListOffsetsPartitionResponse | None]]
+    request: ListOffsetsRequest,
+    results: list[list[ListOffsetsPartitionResponse | None]],
+    version: int,
 ) -> ListOffsetsResponse:
     return ListOffsetsResponse(
         topics=tuple(
-            ListOffsetsTopicResponse(topic.name, tuple(r for r in partitions if r is not None))
+            ListOffsetsTopicResponse(
+                topic.name, tuple(_in_version(r, version) for r in partitions if r is not None)
+            )
             for topic, partitions in zip(request.topics, results, strict=True)
         )
     )
+
+
+def _in_version(result: ListOffsetsPartitionResponse, version: int) -> ListOffsetsPartitionResponse:
+    return result if version >= _LEADER_EPOCH_SINCE else result._replace(leader_epoch=NO_EPOCH)

@@ -218,7 +218,9 @@ def _found(index: int, replica: Replica, offset: Offset) -> ListOffsetsPartition
 
 def _answer_list(state: NodeState, pending: PendingList) -> None:
     slot = pending.slot
-    slot.connection.answer(slot, list_api.response(pending.request, pending.results), state.out)
+    version = slot.request.api_version
+    answer = list_api.response(pending.request, pending.results, version)
+    slot.connection.answer(slot, answer, state.out)
 
 
 def _fill_delete(
