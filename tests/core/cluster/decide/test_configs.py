@@ -75,7 +75,7 @@ def test_full_replace_removes_what_is_not_named(cluster):
         (ORDERS, ("retention.mss", SET, "1"), ErrorCode.INVALID_CONFIG, "mean retention.ms"),
         (ORDERS, ("retention.mss", APPEND, "1"), ErrorCode.INVALID_CONFIG, "did you mean"),
         (ORDERS, ("retention.ms", SET, "-2"), ErrorCode.INVALID_CONFIG, "at least -1"),
-        (ORDERS, ("retention.ms", SET, None), ErrorCode.INVALID_CONFIG, "no value"),
+        (ORDERS, ("retention.ms", SET, None), ErrorCode.INVALID_REQUEST, "no value"),
         (ORDERS, ("retention.ms", 7, "1"), ErrorCode.INVALID_REQUEST, "operation 7"),
         ((TOPIC_RESOURCE, "none"), ("retention.ms", SET, "1"),
          ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "none"),

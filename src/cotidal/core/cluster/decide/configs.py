@@ -60,7 +60,7 @@ def decide_incremental_alter(
     """IncrementalAlterConfigs of one resource. ``newly_created``: a topic that is not there yet."""
     refusal = refuse_resource(controller.image, resource, newly_created=newly_created)
     if refusal is None:
-        refusal = _refuse_shape(changes)
+        refusal = _refuse_shape(changes, newly_created=newly_created)
     if refusal is not None:
         return refusal
     current = {} if newly_created else controller.image.config(*resource)
@@ -123,7 +123,7 @@ def _refuse_broker(image: Image, name: str) -> Refusal | None:
     return None
 
 
-def _refuse_shape(changes: tuple[ConfigChange, ...]) -> Refusal | None:
+def _refuse_shape(changes: tuple[ConfigChange, ...], *, newly_created: bool) -> Refusal | None:
     seen: set[str] = set()
     for change in changes:
         if change.name in seen:
@@ -136,7 +136,9 @@ def _refuse_shape(changes: tuple[ConfigChange, ...]) -> Refusal | None:
                 "append (2) and subtract (3) exist",
             )
         if change.value is None and change.operation != DELETE:
-            return Refusal(ErrorCode.INVALID_CONFIG, f"{change.name} was given no value")
+            # Kafka's codes: what creates a topic is wrong in content, what alters one in form.
+            error = ErrorCode.INVALID_CONFIG if newly_created else ErrorCode.INVALID_REQUEST
+            return Refusal(error, f"{change.name} was given no value")
     return None
 
 
