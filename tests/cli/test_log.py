@@ -119,3 +119,43 @@ def test_what_is_no_segment_is_one_sentence(
     assert outcome.status == 1
     assert sentence in outcome.err
     assert outcome.err.count("\n") == 1
+
+
+@pytest.fixture
+def metadata_segment(tmp_path: Path) -> Path:
+    from cotidal.messages.records.metadata import TopicRecord
+    from cotidal.messages.records.quorum import LeaderChangeMessage, LeaderChangeMessageVoter
+    from cotidal.values import Uuid
+    from cotidal.wire.record_framing import encode_metadata
+    from cotidal.wire.records import ControlType, control_record
+
+    path = tmp_path / "__cluster_metadata-0" / NAME
+    path.parent.mkdir()
+    change = LeaderChangeMessage(leader_id=7, voters=(LeaderChangeMessageVoter(7),))
+    topic = TopicRecord(name="orders", topic_id=Uuid(bytes(16)))
+    path.write_bytes(
+        build_batch([control_record(ControlType.LEADER_CHANGE, change)], control=True)
+        + build_batch([Record(None, encode_metadata(topic))], base_offset=1)
+    )
+    return path
+
+
+def test_the_metadata_log_is_told_in_its_own_words(metadata_segment: Path, offline: Any) -> None:
+    out = offline("log", "dump", "--records", str(metadata_segment)).out
+    assert "LEADER_CHANGE LeaderChangeMessage version=0 leader_id=7 voters=[(voter_id=7 " in out
+    assert "1  TopicRecord name=orders topic_id=AAAAAAAAAAAAAAAAAAAAAA\n" in out
+    found = batches(offline("log", "dump", "--records", "--json", str(metadata_segment)))
+    assert found[1]["records"][0]["meaning"].startswith("TopicRecord name=orders")
+
+
+def test_records_that_cannot_be_read_are_told(segment: Path, offline: Any) -> None:
+    from cotidal.wire.batch import crc32c
+
+    data = bytearray(batch(0, b"abc"))
+    data[61] = 0x7F  # the first record claims more than there is; the checksum is made to fit
+    data[17:21] = crc32c(memoryview(data)[21:]).to_bytes(4, "big")
+    segment.write_bytes(data)
+    assert offline("log", "dump", str(segment)).status == 0
+    outcome = offline("log", "dump", "--records", str(segment))
+    assert outcome.status == 1
+    assert "is damaged at byte 0: its records cannot be read: " in outcome.err

@@ -149,3 +149,30 @@ def test_the_version_is_told(offline: Any) -> None:
     from cotidal import __version__
 
     assert offline("--version").out == f"cotidal {__version__}\n"
+
+
+def complete(bootstrap: str, *words: str) -> list[str]:
+    """What the shell would offer for the last word."""
+    done = subprocess.run(
+        [sys.executable, "-c", "from cotidal.cli.main import main; main()"],
+        env={
+            "COTIDAL_BOOTSTRAP": bootstrap,
+            "_COTIDAL_COMPLETE": "bash_complete",
+            "COMP_WORDS": " ".join(words),
+            "COMP_CWORD": str(len(words) - 1),
+        },
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stderr == ""
+    return [line.partition(",")[2] for line in done.stdout.splitlines() if line]
+
+
+def test_the_shell_completes_verbs_and_topics(node: str, topic: str) -> None:
+    assert complete(node, "cotidal", "topic", "d") == ["delete", "describe"]
+    assert topic in complete(node, "cotidal", "consume", topic[:6])
+
+
+def test_completion_is_silent_without_a_cluster() -> None:
+    assert complete("127.0.0.1:1", "cotidal", "consume", "a") == []

@@ -17,11 +17,13 @@ from cotidal.cli.verb import Failed, Verb, VerbGroup
 
 if TYPE_CHECKING:
     from cotidal.messages.batch import BatchHeader
+    from cotidal.wire.records import Record
 
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 COLUMNS: Final = (
     "  POSITION     FIRST OFFSET      LAST OFFSET  RECORDS  EPOCH        SIZE  CODEC   CRC"
 )
+METADATA_LOG: Final = "__cluster_metadata-0"
 VALUE_CHARACTERS: Final = 120
 
 
@@ -32,6 +34,8 @@ class Batch(NamedTuple):
     header: BatchHeader
     data: bytes
     fault: str | None
+    records: tuple[tuple[Record, str | None], ...] = ()
+    """When they were asked for and can be read; with what they mean, where we know."""
 
 
 class Unreadable(NamedTuple):
@@ -97,6 +101,8 @@ def dump_segment(path: str, *, records: bool, as_json: bool) -> Totals:
         if not as_json:
             click.echo(COLUMNS)
         for found in batches_of(file, base_offset=base_offset_of(path)):
+            if records and isinstance(found, Batch):
+                found = with_records(found, metadata=is_metadata_log(path))
             if found.fault:
                 totals.faults.append((found.position, found.fault))
             match found:
@@ -104,7 +110,7 @@ def dump_segment(path: str, *, records: bool, as_json: bool) -> Totals:
                     print_unreadable(found, path, as_json=as_json)
                 case Batch():
                     count(totals, found.header)
-                    print_batch(found, path, records=records, as_json=as_json)
+                    print_batch(found, path, as_json=as_json)
     if not as_json:
         span = f"offsets {totals.first} to {totals.end - 1}" if totals.batches else "empty"
         click.echo(
@@ -160,6 +166,24 @@ def batches_of(file: BinaryIO, *, base_offset: int) -> Iterator[Batch | Unreadab
             next_offset, epoch = front.last_offset + 1, front.leader_epoch
 
 
+def with_records(batch: Batch, *, metadata: bool) -> Batch:
+    """The batch with its records; where it is damaged there are none to be trusted."""
+    from cotidal.errors import PeerError
+    from cotidal.wire.records import read_records
+
+    if batch.fault:
+        return batch
+    try:
+        return batch._replace(
+            records=tuple(
+                (record, meaning_of(batch.header, record, metadata=metadata))
+                for record in read_records(batch.data)
+            )
+        )
+    except PeerError as wrong:
+        return batch._replace(fault=f"its records cannot be read: {wrong}")
+
+
 def count(totals: Totals, header: BatchHeader) -> None:
     totals.batches += 1
     totals.records += header.record_count
@@ -180,9 +204,9 @@ def print_unreadable(found: Unreadable, path: str, *, as_json: bool) -> None:
         click.echo(red(f"{found.position:>10}  no batch: {found.fault}"))
 
 
-def print_batch(batch: Batch, path: str, *, records: bool, as_json: bool) -> None:
+def print_batch(batch: Batch, path: str, *, as_json: bool) -> None:
     if as_json:
-        print_line(batch_json(batch, path, records=records))
+        print_line(batch_json(batch, path))
         return
     header = batch.header
     notes = [
@@ -199,24 +223,52 @@ def print_batch(batch: Batch, path: str, *, records: bool, as_json: bool) -> Non
     )
     verdict = red(batch.fault) if batch.fault else "ok"
     click.echo(f"{line}{verdict}" + (f"  ({', '.join(notes)})" if notes else ""))
-    if records:
-        for text in record_lines(batch):
-            click.echo(text)
+    for record, meaning in batch.records:
+        click.echo(f"{'':>12}{record.offset}  {meaning or record_text(record)}")
 
 
-def record_lines(batch: Batch) -> Iterator[str]:
-    from cotidal.errors import PeerError
-    from cotidal.wire.records import read_records
+def is_metadata_log(path: str) -> bool:
+    return os.path.basename(os.path.dirname(os.path.abspath(path))) == METADATA_LOG
 
-    try:
-        for record in read_records(batch.data):
-            headers = "".join(f" {name}={shown(value)}" for name, value in record.headers)
-            yield (
-                f"{'':>12}{record.offset}  time {record.timestamp}"
-                f"  key {shown(record.key)}  value {shown(record.value)}{headers}"
-            )
-    except PeerError as wrong:
-        yield red(f"{'':>12}the records cannot be read: {wrong}")
+
+def meaning_of(header: BatchHeader, record: Record, *, metadata: bool) -> str | None:
+    """What a control record, or a record of the metadata log, says; None for users' records."""
+    from cotidal.wire.record_framing import decode_metadata
+    from cotidal.wire.records import read_control_record
+
+    if header.is_control:
+        known = read_control_record(record)
+        return f"{known[0].name} {value_text(known[1])}" if known else "a control record of later"
+    if metadata and record.value is not None:
+        return value_text(decode_metadata(record.value))
+    return None
+
+
+def value_text(value: NamedTuple) -> str:
+    """``TopicRecord name=orders topic_id=...``: fields as Kafka's tools would print them."""
+    from cotidal.values import Uuid, uuid_text
+
+    def text(field: object) -> str:
+        match field:
+            case bytes() if len(field) == 16:
+                return uuid_text(Uuid(field))
+            case tuple() if hasattr(field, "_fields"):
+                return "(" + " ".join(
+                    f"{name}={text(each)}"
+                    for name, each in zip(field._fields, field, strict=True)
+                ) + ")"  # fmt: skip
+            case tuple():
+                return "[" + ", ".join(map(text, field)) + "]"
+            case _:
+                return str(field)
+
+    fields = zip(value._fields, value, strict=True)
+    return " ".join([type(value).__name__, *(f"{name}={text(each)}" for name, each in fields)])
+
+
+def record_text(record: Record) -> str:
+    headers = "".join(f" {name}={shown(value)}" for name, value in record.headers)
+    return f"time {record.timestamp}  key {shown(record.key)}  value {shown(record.value)}{headers}"
 
 
 def shown(value: bytes | None) -> str:
@@ -234,7 +286,7 @@ def shown(value: bytes | None) -> str:
     return text[:VALUE_CHARACTERS] + more
 
 
-def batch_json(batch: Batch, path: str, *, records: bool) -> dict[str, object]:
+def batch_json(batch: Batch, path: str) -> dict[str, object]:
     header = batch.header
     fields: dict[str, object] = {
         "segment": path,
@@ -254,25 +306,24 @@ def batch_json(batch: Batch, path: str, *, records: bool) -> dict[str, object]:
         "control": header.is_control,
         "damage": batch.fault,
     }
-    if records and batch.fault is None:
-        fields["records"] = list(records_json(batch))
+    if batch.records:
+        fields["records"] = [record_json(record, meaning) for record, meaning in batch.records]
     return fields
 
 
-def records_json(batch: Batch) -> Iterator[dict[str, object]]:
+def record_json(record: Record, meaning: str | None) -> dict[str, object]:
     from cotidal.cli.record_format import bytes_field
-    from cotidal.wire.records import read_records
 
-    for record in read_records(batch.data):
-        yield {
-            "offset": record.offset,
-            "timestamp": record.timestamp,
-            **bytes_field("key", record.key),
-            **bytes_field("value", record.value),
-            "headers": [
-                {"name": name, **bytes_field("value", value)} for name, value in record.headers
-            ],
-        }
+    return {
+        "offset": record.offset,
+        "timestamp": record.timestamp,
+        **bytes_field("key", record.key),
+        **bytes_field("value", record.value),
+        "headers": [
+            {"name": name, **bytes_field("value", value)} for name, value in record.headers
+        ],
+        **({"meaning": meaning} if meaning else {}),
+    }
 
 
 def print_line(fields: dict[str, object]) -> None:

@@ -5,10 +5,13 @@ Imports click and nothing else of weight: every command line pays for this modul
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
+
+DEFAULT_BOOTSTRAP: Final = "localhost:9092"
 
 Example = tuple[str, str]
 """What it does, and the command line that does it."""
@@ -64,7 +67,7 @@ def bootstrap_option(function: Decorated) -> Decorated:
         "--bootstrap",
         metavar="HOST:PORT,...",
         envvar="COTIDAL_BOOTSTRAP",
-        default="localhost:9092",
+        default=DEFAULT_BOOTSTRAP,
         show_default=True,
         show_envvar=True,
         callback=check_bootstrap,
@@ -88,16 +91,14 @@ def json_option(function: Decorated) -> Decorated:
     )
 
 
-def complete_topic(
-    ctx: click.Context, param: click.Parameter, incomplete: str
-) -> list[str]:  # pragma: no cover - called by the shell
+def complete_topic(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Topic names for the shell's completion; silence when no cluster answers quickly."""
-    import os
-
     from cotidal.client.cluster import Cluster
     from cotidal.client.failures import ClientError
 
-    bootstrap = ctx.params.get("bootstrap") or os.environ.get("COTIDAL_BOOTSTRAP", "localhost:9092")
+    bootstrap = ctx.params.get("bootstrap") or os.environ.get(
+        "COTIDAL_BOOTSTRAP", DEFAULT_BOOTSTRAP
+    )
     try:
         with Cluster(bootstrap, timeout_s=1.0) as cluster:
             names = [topic.name for topic in cluster.metadata().topics]
