@@ -144,7 +144,7 @@ def on_log_appended(state: NodeState, event: Appended) -> None:
     hosted = state.hosted.get(event.partition)
     if hosted is None:  # deleted while the disk was writing
         return
-    for effect in on_appended(hosted.replica, event.end_offset):
+    for effect in on_appended(hosted.replica, event.end_offset, state.now):
         if isinstance(effect, Readable):
             fetch.on_readable(state, hosted)
         else:

@@ -32,7 +32,7 @@ from cotidal.core.partition.leader import (
     on_partition_changed,
     stop_leading,
 )
-from cotidal.core.partition.replica import on_log_failed, on_log_opened
+from cotidal.core.partition.replica import Appointment, on_log_failed, on_log_opened
 from cotidal.messages.producers import ProducerSnapshot
 from cotidal.messages.records.metadata import (
     ConfigRecord,
@@ -145,6 +145,8 @@ def obey(state: NodeState, hosted: Hosted, effects: tuple[PartitionEffect, ...])
                 fetch.on_readable(state, hosted)
             case CompleteAcks() | EndMoved():
                 produce.on_progress(state, hosted, effect)
+            case _:
+                raise NotImplementedError(f"one replica does not {type(effect).__name__}")
 
 
 def topic_values(state: NodeState, image: Image, topic: str) -> Mapping[str, str]:
@@ -192,20 +194,17 @@ def _take_role(state: NodeState, hosted: Hosted, told: Partition) -> None:
             reason = f"{replica.partition} has no leader"
         obey(state, hosted, stop_leading(replica, reason))
         return
-    leadership = replica.leadership
-    min_isr = min(int(hosted.settings["min.insync.replicas"]), len(told.replicas))
-    if leadership is None or leadership.epoch < told.leader_epoch:
-        effects = become_leader(
-            replica,
-            epoch=told.leader_epoch,
-            partition_epoch=told.partition_epoch,
-            isr=told.isr,
-            min_isr=min_isr,
-        )
-    else:
-        leadership.min_isr = min_isr
-        effects = on_partition_changed(replica, partition_epoch=told.partition_epoch, isr=told.isr)
-    obey(state, hosted, effects)
+    appointment = Appointment(
+        node_id=state.config.node_id,
+        epoch=told.leader_epoch,
+        partition_epoch=told.partition_epoch,
+        replicas=told.replicas,
+        isr=told.isr,
+        min_isr=min(int(hosted.settings["min.insync.replicas"]), len(told.replicas)),
+    )
+    leads = replica.leadership is not None and replica.leader_epoch >= told.leader_epoch
+    take = on_partition_changed if leads else become_leader
+    obey(state, hosted, take(replica, appointment, state.now))
 
 
 def _reconfigure(state: NodeState, record: ConfigRecord) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from headers import one_batch
 
 from cotidal.core.partition.effects import (
     CompleteAcks,
@@ -22,18 +21,21 @@ from cotidal.core.partition.leader import (
     on_appended,
     stop_leading,
 )
-from cotidal.core.partition.replica import Replica, on_log_failed, on_log_opened
+from cotidal.core.partition.replica import Appointment, Replica, on_log_failed, on_log_opened
 from cotidal.errors import ErrorCode, Refusal
 from cotidal.messages.batch import CONTROL_BIT, TRANSACTIONAL_BIT, Batches
 from cotidal.values import (
     ZERO_UUID,
     EpochEntry,
     LeaderEpoch,
+    Millis,
     NodeId,
     Offset,
+    PartitionEpoch,
     TopicPartition,
     WallMillis,
 )
+from headers import one_batch
 
 RULES = WriteRules(1_000, 2_000, 3_600_000, stamps_time=False)
 
@@ -52,15 +54,20 @@ def opened(*, start: int = 0, end: int = 0, checkpoint: int = 0) -> Replica:
     return replica
 
 
-def leading(*, end: int = 0, isr: int = 1, min_isr: int = 1) -> Replica:
-    replica = opened(end=end)
-    become_leader(
-        replica,
+def appointment(*, isr: int = 1, min_isr: int = 1) -> Appointment:
+    return Appointment(
+        node_id=NodeId(0),
         epoch=LeaderEpoch(5),
-        partition_epoch=9,
+        partition_epoch=PartitionEpoch(9),
+        replicas=(NodeId(0),),
         isr=tuple(NodeId(n) for n in range(isr)),
         min_isr=min_isr,
     )
+
+
+def leading(*, end: int = 0, isr: int = 1, min_isr: int = 1) -> Replica:
+    replica = opened(end=end)
+    become_leader(replica, appointment(isr=isr, min_isr=min_isr), Millis(0))
     return replica
 
 
@@ -76,9 +83,7 @@ def refusal(replica: Replica, batches: Batches, acks: int = ACKS_ALL) -> ErrorCo
 
 def test_a_new_leader_enters_its_epoch_before_it_writes() -> None:
     replica = opened(end=12)
-    effects = become_leader(
-        replica, epoch=LeaderEpoch(5), partition_epoch=9, isr=(NodeId(1),), min_isr=1
-    )
+    effects = become_leader(replica, appointment(), Millis(0))
     assert effects == (
         RememberEpochs((EpochEntry(LeaderEpoch(5), Offset(12)),)),
         Readable(Offset(12), Offset(12)),
@@ -96,7 +101,7 @@ def test_batches_get_consecutive_offsets_before_they_are_written() -> None:
 def test_the_high_watermark_follows_what_is_written() -> None:
     replica = leading(end=10)
     admit(replica, one_batch(records=3))
-    assert on_appended(replica, Offset(13)) == (
+    assert on_appended(replica, Offset(13), Millis(0)) == (
         EndMoved(Offset(13)),
         Readable(Offset(13), Offset(13)),
         CompleteAcks(Offset(13)),
@@ -105,7 +110,7 @@ def test_the_high_watermark_follows_what_is_written() -> None:
 
 def test_the_log_may_not_report_more_than_it_was_given() -> None:
     with pytest.raises(AssertionError):
-        on_appended(leading(end=10), Offset(11))
+        on_appended(leading(end=10), Offset(11), Millis(0))
 
 
 def test_below_min_isr_nothing_is_written_for_acks_all() -> None:
@@ -118,7 +123,7 @@ def test_below_min_isr_nothing_is_written_for_acks_all() -> None:
 def test_below_min_isr_the_high_watermark_stands_still() -> None:
     replica = leading(isr=1, min_isr=2)
     admit(replica, one_batch(), acks=1)
-    assert on_appended(replica, Offset(1)) == (EndMoved(Offset(1)),)
+    assert on_appended(replica, Offset(1), Millis(0)) == (EndMoved(Offset(1)),)
     assert replica.high_watermark == 0
 
 

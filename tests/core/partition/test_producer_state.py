@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from headers import header
 
 from cotidal.core.partition.producer_state import SEQUENCE_MAX, Producers, SeenBatch
 from cotidal.errors import ErrorCode, Refusal
 from cotidal.values import Offset, WallMillis
+from headers import header
 
 
 def producers_after(*batches: tuple[int, int], epoch: int = 0) -> Producers:

@@ -11,15 +11,17 @@ from cotidal.core.partition.reading import (
     admit_fetch,
     latest_offset,
 )
-from cotidal.core.partition.replica import Replica, on_log_opened
+from cotidal.core.partition.replica import Appointment, Replica, on_log_opened
 from cotidal.errors import ErrorCode, Refusal
 from cotidal.values import (
     NO_EPOCH,
     ZERO_UUID,
     EpochEntry,
     LeaderEpoch,
+    Millis,
     NodeId,
     Offset,
+    PartitionEpoch,
     TopicPartition,
 )
 
@@ -36,9 +38,15 @@ def leader(*, min_isr: int = 1) -> Replica:
         producers=None,
         headers_after=(),
     )
-    become_leader(
-        replica, epoch=LeaderEpoch(6), partition_epoch=0, isr=(NodeId(1),), min_isr=min_isr
+    told = Appointment(
+        node_id=NodeId(1),
+        epoch=LeaderEpoch(6),
+        partition_epoch=PartitionEpoch(0),
+        replicas=(NodeId(1),),
+        isr=(NodeId(1),),
+        min_isr=min_isr,
     )
+    become_leader(replica, told, Millis(0))
     return replica
 
 

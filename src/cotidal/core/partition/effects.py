@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
+from cotidal.messages.batch import Batches
 from cotidal.messages.producers import ProducerSnapshot
-from cotidal.values import EpochEntry, Offset
+from cotidal.values import (
+    BrokerEpoch,
+    EpochEntry,
+    LeaderEpoch,
+    NodeId,
+    Offset,
+    PartitionEpoch,
+)
 
 
 class EndMoved(NamedTuple):
@@ -41,6 +49,55 @@ class RememberProducers(NamedTuple):
     snapshot: ProducerSnapshot
 
 
+class AppendFetched(NamedTuple):
+    """A follower writes the leader's bytes as they are."""
+
+    batches: Batches
+
+
+class Truncate(NamedTuple):
+    """A follower cuts its log; the disk answers with what is left."""
+
+    offset: Offset
+
+
+class StartOver(NamedTuple):
+    """Nothing of this log is left at the leader: drop it and begin at this offset."""
+
+    offset: Offset
+
+
+class AdvanceLogStart(NamedTuple):
+    """The leader deleted records: so does its follower."""
+
+    offset: Offset
+
+
+class IsrMember(NamedTuple):
+    """A proposed member with the incarnation that fetched: -1 skips the check (KIP-903)."""
+
+    node_id: NodeId
+    broker_epoch: BrokerEpoch
+
+
+class ProposeIsr(NamedTuple):
+    """Ask the controller for another ISR (AlterPartition)."""
+
+    isr: tuple[IsrMember, ...]
+    leader_epoch: LeaderEpoch
+    partition_epoch: PartitionEpoch
+
+
 PartitionEffect: TypeAlias = (
-    EndMoved | Readable | CompleteAcks | LeadershipLost | RememberEpochs | RememberProducers
+    EndMoved
+    | Readable
+    | CompleteAcks
+    | LeadershipLost
+    | RememberEpochs
+    | RememberProducers
+    | AppendFetched
+    | Truncate
+    | StartOver
+    | AdvanceLogStart
+    | ProposeIsr
 )

@@ -10,12 +10,13 @@ A batch is admitted (offsets given, producer state moved on), then written, then
 acks=1 when it is written here, acks=all when the high watermark has passed it. Below
 min.insync.replicas acks=all is refused before anything is written.
 
-Followers, ISR proposals and their part in the high watermark join ``ends_waited_for`` below.
+The high watermark is the least end among the replicas that must be waited for (isr.py), and stands
+still below min.insync.replicas: eligible replicas outside the ISR may be elected then (KIP-966).
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from cotidal.core.partition.effects import (
     CompleteAcks,
@@ -26,11 +27,23 @@ from cotidal.core.partition.effects import (
     RememberEpochs,
 )
 from cotidal.core.partition.high_watermark import committed_offset
-from cotidal.core.partition.replica import Leadership, Replica
+from cotidal.core.partition.isr import may_join, must_wait_for, out_of_sync, propose
+from cotidal.core.partition.progress import NEVER, Progress
+from cotidal.core.partition.replica import Appointment, Leadership, Replica
 from cotidal.errors import ErrorCode, Refusal
-from cotidal.invariants import HIGH_WATERMARK_IN_LOG, HIGH_WATERMARK_MONOTONIC, OFFSETS_CONTIGUOUS
+from cotidal.invariants import HIGH_WATERMARK_IN_LOG, OFFSETS_CONTIGUOUS
 from cotidal.messages.batch import Batches
-from cotidal.values import NO_OFFSET, LeaderEpoch, NodeId, Offset, WallMillis
+from cotidal.values import (
+    NO_EPOCH,
+    NO_OFFSET,
+    BrokerEpoch,
+    LeaderEpoch,
+    Millis,
+    NodeId,
+    Offset,
+    PartitionEpoch,
+    WallMillis,
+)
 
 ACKS_ALL = -1
 
@@ -54,37 +67,145 @@ class Admitted(NamedTuple):
     """Of a duplicate's original; the log's answer tells it for a new batch."""
 
 
-def become_leader(
-    replica: Replica,
-    *,
-    epoch: LeaderEpoch,
-    partition_epoch: int,
-    isr: tuple[NodeId, ...],
-    min_isr: int,
-) -> tuple[PartitionEffect, ...]:
-    """Lead from the end of the log on. The epoch is entered before a record is written in it."""
-    replica.leadership = Leadership(
-        epoch=epoch,
-        epoch_start=replica.end_offset,
-        partition_epoch=partition_epoch,
-        isr=isr,
-        min_isr=min_isr,
-    )
+class FollowerFetched(NamedTuple):
+    """A follower's fetch: it holds everything below ``offset``."""
+
+    node_id: NodeId
+    offset: Offset
+    start_offset: Offset
+    broker_epoch: BrokerEpoch
+
+
+class IsrAnswered(NamedTuple):
+    """The controller's answer to ProposeIsr."""
+
+    error: ErrorCode
+    asked_epoch: LeaderEpoch
+    """The leader epoch in which it was asked."""
+    leader_epoch: LeaderEpoch = NO_EPOCH
+    partition_epoch: PartitionEpoch = PartitionEpoch(-1)
+    isr: tuple[NodeId, ...] = ()
+
+
+_REVERT: Final = frozenset({ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED})
+_WAIT_FOR_METADATA: Final = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.INVALID_UPDATE_VERSION,
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.NEW_LEADER_ELECTED,
+    }
+)
+
+
+def become_leader(replica: Replica, told: Appointment, now: Millis) -> tuple[PartitionEffect, ...]:
+    """Lead from the end of the log on. The epoch is entered before a record is written in it.
+
+    Of a new leader's followers nothing is known until they fetch. Where the same leader goes on in
+    a later epoch, it knows how far they are; only their clocks start again.
+    """
+    before = replica.leadership
+    replica.following = None
+    leadership = replica.leadership = Leadership(told, epoch_start=replica.end_offset)
+    for node_id in told.replicas:
+        if node_id == told.node_id:
+            continue
+        caught_up = now if node_id in told.isr else NEVER
+        known = None if before is None else before.followers.get(node_id)
+        if known is not None:
+            known.restart_clock(caught_up=caught_up)
+        leadership.followers[node_id] = known or Progress(caught_up=caught_up)
     remember: tuple[PartitionEffect, ...] = ()
-    if replica.epochs.assign(epoch, start_offset=replica.end_offset):
+    if replica.epochs.assign(told.epoch, start_offset=replica.end_offset):
         remember = (RememberEpochs(tuple(replica.epochs.entries)),)
-    return (*remember, *advance_high_watermark(replica))
+    return (*remember, *advance_high_watermark(replica, now))
 
 
 def on_partition_changed(
-    replica: Replica, *, partition_epoch: int, isr: tuple[NodeId, ...]
+    replica: Replica, told: Appointment, now: Millis
 ) -> tuple[PartitionEffect, ...]:
-    """The controller committed another ISR in the same leader epoch."""
+    """The controller committed something else in the same leader epoch: it outranks a proposal."""
     leadership = replica.leadership
     assert leadership is not None
-    leadership.partition_epoch = partition_epoch
-    leadership.isr = isr
-    return advance_high_watermark(replica)
+    leadership.min_isr = told.min_isr
+    leadership.lag_max_ms = told.lag_max_ms
+    leadership.active = told.active
+    if told.partition_epoch >= leadership.partition_epoch:
+        if told.partition_epoch > leadership.partition_epoch:
+            leadership.proposed = None
+        leadership.partition_epoch = told.partition_epoch
+        leadership.isr = told.isr
+        _assign_followers(leadership, told)
+    return advance_high_watermark(replica, now)
+
+
+def on_follower_fetched(
+    replica: Replica, fetched: FollowerFetched, now: Millis
+) -> tuple[PartitionEffect, ...]:
+    """Record how far a follower has got; return what that now allows.
+
+    ``reading.admit_fetch`` has already answered: leader epoch behind or ahead, not leader, not
+    assigned, stale incarnation, below log start, diverged, past the end.
+    """
+    leadership = replica.leadership
+    assert leadership is not None
+    progress = leadership.followers[fetched.node_id]
+    progress.on_fetched(
+        offset=fetched.offset,
+        start_offset=fetched.start_offset,
+        leader_end=replica.end_offset,
+        broker_epoch=fetched.broker_epoch,
+        now=now,
+    )
+    join: tuple[PartitionEffect, ...] = ()
+    if may_join(replica, leadership, fetched.node_id, progress):
+        join = (propose(leadership, (*leadership.isr, fetched.node_id)),)
+    return (*join, *advance_high_watermark(replica, now))
+
+
+def shrink_isr(replica: Replica, now: Millis) -> tuple[PartitionEffect, ...]:
+    """Every half of replica.lag.time.max.ms: propose an ISR without those that fell behind."""
+    leadership = replica.leadership
+    if leadership is None or leadership.proposed is not None:
+        return ()
+    behind = out_of_sync(replica, leadership, now)
+    if not behind:
+        return ()
+    kept = tuple(node_id for node_id in leadership.isr if node_id not in behind)
+    return (propose(leadership, kept),)
+
+
+def on_isr_answered(
+    replica: Replica, answered: IsrAnswered, now: Millis
+) -> tuple[PartitionEffect, ...]:
+    """The controller's answer to a proposal.
+
+    Refused for a member that may not join, or not attempted: back to what is committed. Refused
+    because our knowledge is old: the proposal stands until metadata comes, for it may have been
+    applied. Anything else: ask again.
+    """
+    leadership = replica.leadership
+    if leadership is None or leadership.proposed is None:
+        return ()
+    if answered.asked_epoch != leadership.epoch:
+        return ()
+    if answered.error is ErrorCode.NONE:
+        if (
+            answered.leader_epoch == leadership.epoch
+            and answered.partition_epoch >= leadership.partition_epoch
+        ):
+            leadership.isr = answered.isr
+            leadership.partition_epoch = answered.partition_epoch
+            leadership.proposed = None
+        return advance_high_watermark(replica, now)
+    if answered.error in _REVERT:
+        leadership.proposed = None
+        return advance_high_watermark(replica, now)
+    if answered.error in _WAIT_FOR_METADATA:
+        return ()
+    return (propose(leadership, leadership.proposed),)
 
 
 def stop_leading(replica: Replica, reason: str) -> tuple[PartitionEffect, ...]:
@@ -138,24 +259,40 @@ def admit_batch(
     return Admitted(base_offset, next_offset, True)
 
 
-def on_appended(replica: Replica, end_offset: Offset) -> tuple[PartitionEffect, ...]:
+def on_appended(replica: Replica, end_offset: Offset, now: Millis) -> tuple[PartitionEffect, ...]:
     """The log has written everything below ``end_offset``."""
     assert replica.end_offset <= end_offset <= replica.next_offset, OFFSETS_CONTIGUOUS
     replica.end_offset = end_offset
-    return (EndMoved(end_offset), *advance_high_watermark(replica))
+    return (EndMoved(end_offset), *advance_high_watermark(replica, now))
 
 
-def advance_high_watermark(replica: Replica) -> tuple[PartitionEffect, ...]:
+def advance_high_watermark(replica: Replica, now: Millis) -> tuple[PartitionEffect, ...]:
     leadership = replica.leadership
     if leadership is None or len(leadership.isr) < leadership.min_isr:
         return ()
-    reached = committed_offset(leader_end=replica.end_offset, ends_waited_for=())
-    if reached == replica.high_watermark:
+    reached = committed_offset(
+        leader_end=replica.end_offset,
+        ends_waited_for=[
+            progress.end_offset
+            for node_id, progress in leadership.followers.items()
+            if must_wait_for(replica, leadership, node_id, progress, now)
+        ],
+    )
+    if reached <= replica.high_watermark:
         return ()
-    assert reached > replica.high_watermark, HIGH_WATERMARK_MONOTONIC
     assert reached <= replica.end_offset, HIGH_WATERMARK_IN_LOG
     replica.high_watermark = reached
     return (Readable(reached, replica.last_stable_offset), CompleteAcks(reached))
+
+
+def _assign_followers(leadership: Leadership, told: Appointment) -> None:
+    """Keep what is known of followers that stay; begin with nothing for new ones."""
+    before = leadership.followers
+    leadership.followers = {
+        node_id: before.get(node_id) or Progress(caught_up=NEVER)
+        for node_id in told.replicas
+        if node_id != leadership.node_id
+    }
 
 
 def admit_delete(replica: Replica, offset: Offset) -> Offset | Refusal:

@@ -2,49 +2,118 @@
 
 States and what moves where:
 
-    Opening   the log is being opened                   -> Idle on LogOpened
-    Idle      the log is open, no role yet              -> Leader, (Follower)
-    Leader    takes writes, serves reads                -> Leader of a later epoch, Idle, Offline
-    Offline   the disk failed this log: nothing is served until the node restarts
+    Opening    the log is being opened                  -> Idle on LogOpened
+    Idle       the log is open, no role                 -> Leader, Follower
+    Leader     takes writes, serves reads               -> Leader of a later epoch, Follower, Idle
+    Follower   copies a leader's log (follower.py)      -> Follower of another, Leader, Idle
+    Offline    the disk failed this log: nothing is served until the node restarts
 
   HIGH_WATERMARK_IN_LOG  log start <= last stable offset <= high watermark <= end offset
 
 ``next_offset`` runs ahead of ``end_offset`` by what has been given to the log and not yet been
 reported as written; a batch that is only on its way is never readable and never acknowledged.
-Following a leader is not here yet: a partition has one replica.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
 
 from cotidal.core.partition.effects import PartitionEffect, RememberProducers
 from cotidal.core.partition.epochs import EpochCache
 from cotidal.core.partition.high_watermark import clamped
 from cotidal.core.partition.producer_state import Producers
+from cotidal.core.partition.progress import Progress
 from cotidal.invariants import HIGH_WATERMARK_IN_LOG
 from cotidal.messages.batch import BatchHeader
 from cotidal.messages.producers import ProducerSnapshot
-from cotidal.values import NO_EPOCH, EpochEntry, LeaderEpoch, NodeId, Offset, TopicPartition, Uuid
+from cotidal.values import (
+    NO_EPOCH,
+    BrokerEpoch,
+    EpochEntry,
+    LeaderEpoch,
+    Millis,
+    NodeId,
+    Offset,
+    PartitionEpoch,
+    TopicPartition,
+    Uuid,
+)
 
 
 class Leadership:
-    """What only a leader has: its epoch, where that began, and whom it must wait for."""
+    """What only a leader has: its epoch, where that began, its followers, and the ISR."""
 
-    __slots__ = ("epoch", "epoch_start", "isr", "min_isr", "partition_epoch")
+    __slots__ = (
+        "active",
+        "epoch",
+        "epoch_start",
+        "followers",
+        "isr",
+        "lag_max_ms",
+        "min_isr",
+        "node_id",
+        "partition_epoch",
+        "proposed",
+    )
 
-    def __init__(
-        self,
-        *,
-        epoch: LeaderEpoch,
-        epoch_start: Offset,
-        partition_epoch: int,
-        isr: tuple[NodeId, ...],
-        min_isr: int,
-    ) -> None:
-        self.epoch = epoch
+    def __init__(self, told: Appointment, *, epoch_start: Offset) -> None:
+        self.node_id = told.node_id
+        self.epoch = told.epoch
         self.epoch_start = epoch_start
-        self.partition_epoch = partition_epoch
-        self.isr = isr
-        self.min_isr = min_isr
+        """The end of the log when this epoch began: who reaches it has all that was found here."""
+        self.partition_epoch = told.partition_epoch
+        self.isr = told.isr
+        """As the controller has committed it."""
+        self.proposed: tuple[NodeId, ...] | None = None
+        """Asked for and not yet answered. One at a time."""
+        self.min_isr = told.min_isr
+        self.lag_max_ms = told.lag_max_ms
+        self.active = told.active
+        """Brokers that may be in an ISR, with the epoch of their incarnation."""
+        self.followers: dict[NodeId, Progress] = {}
+
+
+class Appointment(NamedTuple):
+    """What the controller says of a partition that this node leads."""
+
+    node_id: NodeId
+    epoch: LeaderEpoch
+    partition_epoch: PartitionEpoch
+    replicas: tuple[NodeId, ...]
+    isr: tuple[NodeId, ...]
+    min_isr: int
+    lag_max_ms: int = 10_000
+    active: Mapping[NodeId, BrokerEpoch] = MappingProxyType({})
+
+
+class Following:
+    """What only a follower has: whom it follows, and what it waits for."""
+
+    __slots__ = (
+        "busy",
+        "epoch",
+        "leader",
+        "leader_high_watermark",
+        "leader_start",
+        "lost_range",
+        "needs_metadata",
+        "not_before",
+    )
+
+    def __init__(self, *, leader: NodeId, epoch: LeaderEpoch) -> None:
+        self.leader = leader
+        self.epoch = epoch
+        self.busy = False
+        """The disk is writing or cutting: the end of the log is about to move."""
+        self.needs_metadata = False
+        """The leader has been told of a later epoch than we have."""
+        self.lost_range = False
+        """Our end is outside the leader's log: its ends must be asked for."""
+        self.not_before = Millis(0)
+        self.leader_high_watermark = Offset(0)
+        self.leader_start = Offset(0)
 
 
 class Replica:
@@ -53,6 +122,7 @@ class Replica:
     __slots__ = (
         "end_offset",
         "epochs",
+        "following",
         "high_watermark",
         "leadership",
         "next_offset",
@@ -76,6 +146,7 @@ class Replica:
         self.epochs = EpochCache()
         self.producers = Producers()
         self.leadership: Leadership | None = None
+        self.following: Following | None = None
 
     @property
     def last_stable_offset(self) -> Offset:
@@ -84,7 +155,10 @@ class Replica:
 
     @property
     def leader_epoch(self) -> LeaderEpoch:
-        return NO_EPOCH if self.leadership is None else self.leadership.epoch
+        """Of the role that it plays; -1 without one."""
+        if self.leadership is not None:
+            return self.leadership.epoch
+        return NO_EPOCH if self.following is None else self.following.epoch
 
     def check(self) -> None:
         assert (
@@ -116,12 +190,15 @@ def on_log_opened(
     if producers is not None:
         replica.producers.load(producers)
     replica.producers.replay(headers_after)
+    if replica.following is not None:
+        replica.following.busy = False
     replica.check()
 
 
 def on_log_failed(replica: Replica, reason: str) -> None:
     replica.offline_reason = reason
     replica.leadership = None
+    replica.following = None
 
 
 def on_start_moved(replica: Replica, start_offset: Offset) -> bool:

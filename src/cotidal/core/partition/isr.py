@@ -1,0 +1,77 @@
+"""Who is in sync, who may join, who must go. Pure. KIP-497, 841, 903, 966.
+
+The controller may have accepted a proposal whose answer has not reached us. So a replica that we
+have *proposed to add* may be elected already and counts at once (the maximal ISR); one that we have
+proposed to *remove* may still be elected and counts until the controller has answered.
+"""
+
+from __future__ import annotations
+
+from cotidal.core.partition.effects import IsrMember, ProposeIsr
+from cotidal.core.partition.progress import Progress
+from cotidal.core.partition.replica import Leadership, Replica
+from cotidal.values import NO_BROKER_EPOCH, BrokerEpoch, Millis, NodeId
+
+
+def maximal_isr(leadership: Leadership) -> tuple[NodeId, ...]:
+    """Everyone who could be elected as far as the ISR goes."""
+    if leadership.proposed is None or len(leadership.proposed) < len(leadership.isr):
+        return leadership.isr
+    return leadership.proposed
+
+
+def must_wait_for(
+    replica: Replica, leadership: Leadership, node_id: NodeId, progress: Progress, now: Millis
+) -> bool:
+    """Does the high watermark wait for this follower?
+
+    The maximal ISR, and besides it a follower that is caught up and may join: it is about to, and
+    the high watermark must not run away from it. One that is shutting down may not (KAFKA-15021).
+    """
+    if node_id in maximal_isr(leadership):
+        return True
+    return node_id in leadership.active and progress.is_caught_up(
+        leader_end=replica.end_offset, now=now, lag_max_ms=leadership.lag_max_ms
+    )
+
+
+def may_join(replica: Replica, leadership: Leadership, node_id: NodeId, progress: Progress) -> bool:
+    """Evaluated on a follower's own fetch. How long it lagged is not asked.
+
+    It must reach the high watermark, *and* what this leader found when it took over: the high
+    watermark may still be behind what was committed under the leader before (KAFKA-7128).
+    """
+    if leadership.proposed is not None or node_id in leadership.isr:
+        return False
+    known = leadership.active.get(node_id)
+    if known is None:
+        return False
+    if progress.broker_epoch not in (known, NO_BROKER_EPOCH):
+        return False
+    reached = progress.end_offset
+    return reached >= replica.high_watermark and reached >= leadership.epoch_start
+
+
+def out_of_sync(replica: Replica, leadership: Leadership, now: Millis) -> tuple[NodeId, ...]:
+    """Members that have not been caught up for longer than replica.lag.time.max.ms."""
+    return tuple(
+        node_id
+        for node_id in leadership.isr
+        if node_id in leadership.followers
+        and not leadership.followers[node_id].is_caught_up(
+            leader_end=replica.end_offset, now=now, lag_max_ms=leadership.lag_max_ms
+        )
+    )
+
+
+def propose(leadership: Leadership, isr: tuple[NodeId, ...]) -> ProposeIsr:
+    """Remember what is asked for, and say it with the incarnations that we saw fetching."""
+    leadership.proposed = isr
+    members = tuple(IsrMember(node_id, _incarnation(leadership, node_id)) for node_id in isr)
+    return ProposeIsr(members, leadership.epoch, leadership.partition_epoch)
+
+
+def _incarnation(leadership: Leadership, node_id: NodeId) -> BrokerEpoch:
+    if node_id == leadership.node_id:
+        return leadership.active.get(node_id, NO_BROKER_EPOCH)
+    return leadership.followers[node_id].broker_epoch
