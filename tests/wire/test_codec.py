@@ -297,3 +297,14 @@ def test_importing_the_codec_loads_no_message_module() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "['cotidal.messages.rpc.apis']"
+
+
+def test_bytes_after_a_request_are_passed_over_as_kafka_does() -> None:
+    as_librdkafka_asks_for_all_topics = bytes.fromhex("00000000 010000")
+    read = codec.decode_request(3, 13, as_librdkafka_asks_for_all_topics)
+    assert read.topics is None
+    for end in range(4):
+        with pytest.raises(MalformedFrame):
+            codec.decode_request(3, 13, as_librdkafka_asks_for_all_topics[:end])
+    with pytest.raises(MalformedFrame):
+        codec.decode_request(3, 8, bytes.fromhex("00000001 0009 61"))  # a name of 9 bytes, 1 there
