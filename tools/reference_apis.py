@@ -11,11 +11,10 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from reference_table import code, table
-
 from cotidal.api.registry import APIS, Api, handler
 from cotidal.messages.rpc.apis import APIS as KAFKA
 from cotidal.messages.rpc.apis import Api as KafkaApi
+from reference_table import code, table
 
 NOT_SERVED: Final[Mapping[str, str]] = {
     "no consumer groups yet": "OffsetCommit OffsetFetch JoinGroup Heartbeat LeaveGroup SyncGroup "
@@ -52,7 +51,9 @@ ANSWERED_BY: Final = {
     "partition": "the partition's leader",
 }
 
-OMISSION: Final = re.compile(r"\s*Not (?:there|served)(?: yet)?: (?P<text>.*?)(?:\.(?=\s|$)|$)", re.S)
+OMISSION: Final = re.compile(
+    r"\s*Not (?:there|served)(?: yet)?: (?P<text>.*?)(?:\.(?=\s|$)|$)", re.S
+)
 
 
 def families(arguments: tuple[str, ...]) -> str:

@@ -6,12 +6,12 @@ import ast
 import inspect
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Final, NamedTuple
-
-from reference_table import code, table
 
 from cotidal import invariants as promises
 from cotidal import limits as bounds
+from reference_table import code, table
 
 SECTIONS: Final = {
     "node": "One node",
@@ -45,7 +45,7 @@ def read_bounds(source: str) -> Iterator[Bound]:
     """Every constant that has its reason below it; units such as MIB have none."""
     lines = source.splitlines()
     body = ast.parse(source).body
-    for statement, after in zip(body, body[1:], strict=False):
+    for statement, after in pairwise(body):
         if not (isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name)):
             continue
         match after:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from reference_table import code, table
-
 from cotidal.broker.counters import Counters
 from cotidal.broker.metrics import Gauges, NodeCollector
+from reference_table import code, table
 
 
 def metrics(arguments: tuple[str, ...]) -> str:
