@@ -64,6 +64,14 @@ def test_damaged_and_cut_data_is_refused_or_read_and_nothing_else(codec: Compres
             decompress(codec, noise, bytes_max=1_000_000)
 
 
+@pytest.mark.parametrize("codec", [Compression.GZIP, Compression.ZSTD], ids=["GZIP", "ZSTD"])
+def test_data_cut_anywhere_is_refused(codec: Compression) -> None:
+    good = bytes(compress(codec, b"some words and more words " * 30))
+    for end in range(1, len(good)):
+        with pytest.raises(MalformedFrame):
+            decompress(codec, good[:end])
+
+
 def test_an_unknown_codec_is_refused() -> None:
     with pytest.raises(MalformedFrame, match="number 5"):
         decompress(5, b"")

@@ -11,6 +11,10 @@ from cotidal.messages.records.quorum import QuorumStateData, QuorumStateDataVote
 from cotidal.values import Uuid
 from cotidal.wire.quorum_state import decode_quorum_state, encode_quorum_state
 
+NO_DIRECTORY = (
+    '{"leaderId":1,"leaderEpoch":1,"votedId":1,'
+    '"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}'
+)
 VOTED = QuorumStateData(leader_id=-1, leader_epoch=7, voted_id=3)
 
 
@@ -44,6 +48,11 @@ def test_version_0_is_kafkas_json() -> None:
     assert decode_quorum_state(encode_quorum_state(none, 0)) == none
 
 
+def test_a_node_that_has_voted_for_no_one_is_read() -> None:
+    state = QuorumStateData(leader_id=1, leader_epoch=1, voted_id=1)
+    assert decode_quorum_state(NO_DIRECTORY.encode()) == state
+
+
 def test_what_a_version_cannot_say_is_a_value_error() -> None:
     with pytest.raises(ValueError, match="directory id"):
         encode_quorum_state(VOTED._replace(voted_directory_id=Uuid(b"x" * 16)), 0)
@@ -66,8 +75,8 @@ def test_a_file_cut_anywhere_is_refused() -> None:
         "7",
         '{"data_version":1}',
         '{"leaderId":1,"leaderEpoch":1,"votedId":1,"data_version":2}',
-        '{"leaderId":"1","leaderEpoch":1,"votedId":1,"data_version":1}',
-        '{"leaderId":1,"leaderEpoch":true,"votedId":1,"data_version":1}',
+        NO_DIRECTORY.replace("1,", '"1",', 1),
+        NO_DIRECTORY.replace("1,", "true,", 1),
         '{"leaderId":1,"leaderEpoch":1,"votedId":1,"votedDirectoryId":"short","data_version":1}',
         '{"leaderId":1,"leaderEpoch":1,"votedId":1,"votedDirectoryId":5,"data_version":1}',
         "[" * 100_000,

@@ -147,6 +147,14 @@ def test_records_cut_anywhere_are_refused() -> None:
         read_records(resealed(batch + b"\0"))
 
 
+def test_a_record_longer_than_its_fields_is_refused() -> None:
+    batch = bytearray(build_batch([Record(b"k", b"v"), Record(b"k", b"v")]))
+    batch[HEADER_BYTES] += 2  # the length, in zigzag: one more than the fields take
+    batch.insert(HEADER_BYTES + 1 + batch[HEADER_BYTES] // 2 - 1, 0)
+    with pytest.raises(MalformedFrame, match="1 bytes after its last field"):
+        read_records(resealed(bytes(batch)))
+
+
 @pytest.mark.parametrize("count", [2**31 - 1, -1, 4])
 def test_a_count_that_the_bytes_cannot_hold_is_refused(count: int) -> None:
     batch = bytearray(build_batch([Record(b"key", b"v") for _ in range(3)]))

@@ -1,0 +1,1 @@
+"""Bytes <-> values. Pure. See codec (messages), frames, batch, records, record_framing."""

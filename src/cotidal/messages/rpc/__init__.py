@@ -1,0 +1,1 @@
+"""Requests and responses, a module per API, generated; imported one by one, when needed."""
