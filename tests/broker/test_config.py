@@ -41,14 +41,13 @@ def test_a_combined_kraft_node_is_understood() -> None:
             "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
             "controller.quorum.voters": "1@localhost:9093",
             "num.network.threads": "3",
-            "metadata.log.dir": "/meta",
             "broker.rack": "a",
             "cotidal.metrics.port": "0",
         }
     )
     assert config.controller_listeners == ("CONTROLLER",)
     assert [str(each) for each in config.advertised] == ["PLAINTEXT://one.example:19092"]
-    assert config.metadata_dir == "/meta"
+    assert config.metadata_dir == "/data"
     assert config.rack == "a"
     assert config.metrics == Listener("METRICS", "localhost", 0)
 
@@ -74,6 +73,7 @@ def test_an_ipv6_listener_is_written_in_brackets() -> None:
         ({"replica.lag.max.messages": "4000"}, "removed; use replica.lag.time.max.ms"),
         ({"broker.id": "1"}, "use node.id"),
         ({"process.roles": "broker"}, "must be both for now"),
+        ({"metadata.log.dir": "/meta"}, "must be the same as log.dirs for now"),
         ({"log.dirs": "/a,/b"}, "one is supported for now"),
         ({"log.dirs": "/a,/a"}, "names a directory twice"),
         ({"listeners": "PLAINTEXT://:1,PLAINTEXT://:2"}, "the listener name PLAINTEXT"),

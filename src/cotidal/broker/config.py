@@ -127,6 +127,10 @@ def make_config(values: Mapping[str, str]) -> BrokerConfig:
     except ListenerError as wrong:
         raise ConfigError(str(wrong)) from None
     log_dirs = _log_dirs(known)
+    metadata_dir = os.path.abspath(known.get("metadata.log.dir", "").strip() or log_dirs[0])
+    if metadata_dir != log_dirs[0]:
+        # Were it lost, or mistyped, the node would begin a new cluster beside its old logs.
+        raise ConfigError("metadata.log.dir must be the same as log.dirs for now; leave it out")
     return BrokerConfig(
         node_id=NodeId(int(known["node.id"])),
         roles=roles,
@@ -134,9 +138,7 @@ def make_config(values: Mapping[str, str]) -> BrokerConfig:
         advertised=advertised,
         controller_listeners=controllers,
         log_dirs=log_dirs,
-        metadata_dir=os.path.abspath(known["metadata.log.dir"].strip())
-        if known.get("metadata.log.dir", "").strip()
-        else log_dirs[0],
+        metadata_dir=metadata_dir,
         rack=known.get("broker.rack", "").strip() or None,
         metrics=_metrics(known),
         settings=known,

@@ -477,8 +477,8 @@ class Disk:
     def abandon(self) -> None:
         """As if the process had been killed: nothing is flushed or written down."""
         self._stop_timers()
-        self._writer.stop()
-        self._keeper.stop()
+        self._writer.abandon()
+        self._keeper.abandon()
 
     def _stop_timers(self) -> None:
         self._timer.cancel()

@@ -274,6 +274,8 @@ class Running:
                 sock.close()
         if self._storage is not None:
             self._storage.lock.release()
+        if isinstance(self._files, OsFiles):
+            self._files.give_up_all()
 
     def _end(self, code: int) -> None:
         self._metrics.close()

@@ -122,7 +122,7 @@ class MetadataLog:
         self._log.close()
 
     def abandon(self) -> None:
-        self._worker.stop()
+        self._worker.abandon()
 
     def _told(self, effect: Persist, outcome: Outcome[None]) -> None:
         match outcome:

@@ -31,7 +31,7 @@ _Job: TypeAlias = "tuple[Callable[[], object], Callable[[object], None]] | None"
 class Worker:
     """A daemon thread: a process that has to die does not wait for it."""
 
-    __slots__ = ("_jobs", "_loop", "_on_fault", "_thread", "waiting")
+    __slots__ = ("_abandoned", "_jobs", "_loop", "_on_fault", "_thread", "waiting")
 
     def __init__(
         self,
@@ -42,6 +42,7 @@ class Worker:
         """``on_fault``: a ``then`` raised, which is a broken promise of ours."""
         self.waiting = 0
         """Jobs handed in whose outcome has not come back."""
+        self._abandoned = False
         self._loop = loop
         self._on_fault = on_fault
         self._jobs: SimpleQueue[_Job] = SimpleQueue()
@@ -58,8 +59,15 @@ class Worker:
         self._jobs.put(None)
         self._thread.join()
 
+    def abandon(self) -> None:
+        """No more work but what is being done; nobody hears how that went."""
+        self._abandoned = True
+        self.stop()
+
     def _run(self) -> None:
         while (job := self._jobs.get()) is not None:
+            if self._abandoned:
+                continue
             work, then = job
             outcome: Outcome[object]
             try:
@@ -74,6 +82,8 @@ class Worker:
 
     def _deliver(self, then: Callable[[object], None], outcome: object) -> None:
         self.waiting -= 1
+        if self._abandoned:
+            return
         try:
             then(outcome)
         except Exception as error:

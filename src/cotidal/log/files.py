@@ -221,6 +221,13 @@ class OsFiles:
         with self._lock, contextlib.suppress(ValueError):
             self._open.remove(file)
 
+    def give_up_all(self) -> None:
+        """Close every descriptor, without a flush: whoever used these files is gone."""
+        with self._lock:
+            for file in self._open:
+                file.give_up_descriptor()
+            self._open.clear()
+
     @property
     def open_count(self) -> int:
         return len(self._open)
