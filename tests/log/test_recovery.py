@@ -92,10 +92,7 @@ def test_every_flipped_bit_after_the_recovery_point_is_found(shelf: Shelf) -> No
         data[position] ^= 1 << position % 8
         shelf.put(FIRST + ".log", bytes(data))
         log = shelf.open(clean=False)
-        raised_epoch = 212 <= position < 216  # then it is the next batch that contradicts it
-        raised_offset = 200 <= position < 208
-        assert log.end_offset <= position // 100 or raised_epoch or raised_offset
-        assert log.end_offset < 4 or raised_offset
+        assert log.end_offset <= position // 100
         shelf.restart()
 
 

@@ -5,8 +5,8 @@ those before it, its leader epoch does not go back, and its bytes match its crc.
 cover base offset, length and leader epoch, so those are held against their neighbours; a batch's
 length is also held by the crc, which fails when it is taken over the wrong bytes.
 
-Offsets may have gaps (compaction leaves them), so a base offset that is too high is only seen
-against what follows, and by ``below``, the end offset of the segment.
+Offsets may have gaps (compaction leaves them) and epochs jump, so one that is too high is only
+seen against what follows, and by ``below``, the end offset of the segment.
 """
 
 from __future__ import annotations
@@ -78,6 +78,23 @@ def front_fault(front: Front, *, next_offset: int, epoch: int, below: int = _NO_
     return None
 
 
+def jump_fault(file: File, front: Front, position: int, end: int) -> str | None:
+    """A batch whose offset or epoch is higher than was due may be right, after compaction or an
+    election. If the good batch that follows is lower, it is not."""
+    at = position + front.size_bytes
+    data = file.pread(HEADER_BYTES, at) if at + HEADER_BYTES <= end else b""
+    if len(data) < HEADER_BYTES:
+        return None
+    following = front_at(data, 0)
+    if following.magic != MAGIC:
+        return None
+    if following.base_offset <= front.last_offset:
+        return f"offsets to {front.last_offset} reach into the next batch's"
+    if following.leader_epoch < front.leader_epoch:
+        return f"leader epoch {front.leader_epoch} before {following.leader_epoch}"
+    return None
+
+
 def crc_fault(front: Front, data: bytes | memoryview, at: int) -> str | None:
     """``data`` holds the whole batch from ``at`` on."""
     actual = crc32c(memoryview(data)[at + CRC_START : at + front.size_bytes])
@@ -108,6 +125,8 @@ def walk(
                 return
         front = front_at(data, at)
         fault = front_fault(front, next_offset=next_offset, epoch=epoch, below=below)
+        if fault is None and (front.base_offset > next_offset or front.leader_epoch > epoch):
+            fault = jump_fault(file, front, position, end)
         if fault is not None:
             yield Damage(position, fault)
             return

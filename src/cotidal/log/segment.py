@@ -25,11 +25,20 @@ from cotidal.log.epochs import EpochLine
 from cotidal.log.failure import CorruptLog
 from cotidal.log.filesystem import File, FileSystem
 from cotidal.log.index import OffsetIndex, TimeEntry, TimeIndex
-from cotidal.log.scan import Damage, Found, Front, crc_fault, front_at, front_fault, walk
+from cotidal.log.scan import (
+    Damage,
+    Found,
+    Front,
+    crc_fault,
+    front_at,
+    front_fault,
+    jump_fault,
+    walk,
+)
 from cotidal.log.transaction_index import TransactionIndex
-from cotidal.messages.batch import HEADER_BYTES, BatchHeader
+from cotidal.messages.batch import HEADER_BYTES
 from cotidal.values import NO_EPOCH, NO_TIMESTAMP, Offset, WallMillis
-from cotidal.wire.batch import MAGIC, read_header
+from cotidal.wire.batch import MAGIC
 
 SUFFIXES: Final = (".log", ".index", ".timeindex", ".txnindex")
 
@@ -262,7 +271,7 @@ class Segment:
             if fault is None and not verified_from <= position + at < verified_to:
                 fault = crc_fault(front, data, at) or _epoch_fault(front, epochs)
                 if fault is None and front.base_offset > expected:
-                    fault = self._overlap_fault(front, position + at)
+                    fault = jump_fault(file, front, position + at, self.size)
             if fault is not None:
                 if at > 0:
                     break
@@ -303,10 +312,6 @@ class Segment:
         """The first fields of what stands at ``position``; None when too little does."""
         data = self.file().pread(HEADER_BYTES, position) if 0 <= position < self.size else b""
         return front_at(data, 0) if len(data) == HEADER_BYTES else None
-
-    def header(self, position: int) -> BatchHeader | None:
-        data = self.file().pread(HEADER_BYTES, position) if 0 <= position < self.size else b""
-        return read_header(data) if len(data) == HEADER_BYTES else None
 
     def batches(
         self,
@@ -415,8 +420,11 @@ class Segment:
         self._positions = array("q")
         self._recent_floor = end_offset
         if self.size and self.first_timestamp is None:
-            header = self.header(0)
-            self.first_timestamp = header.max_timestamp if header is not None else None
+            for found in self.batches():
+                self.first_timestamp = (
+                    None if isinstance(found, Damage) else found.header.max_timestamp
+                )
+                break
         if self._verified_to != self.size:
             self._verified_from = self._verified_to = self.size
 
@@ -468,7 +476,7 @@ class Segment:
             fault = front_fault(front, next_offset=expected, epoch=NO_EPOCH)
             gap = gap or front.base_offset > expected
             if fault is None and gap and front.last_offset >= offset:
-                fault = self._overlap_fault(front, position)
+                fault = jump_fault(self.file(), front, position, self.size)
                 self._check_crcs(start, position)
             if fault is not None:
                 raise CorruptLog(self.damage_sentence(position, fault, expected))
@@ -483,13 +491,6 @@ class Segment:
         for found in self.batches(*start, check_crc=True, end=end):
             if isinstance(found, Damage):
                 raise CorruptLog(self.damage_sentence(found.position, found.reason, start[1]))
-
-    def _overlap_fault(self, front: Front, position: int) -> str | None:
-        """Whether a batch after a gap reaches into the one that follows it."""
-        following = self._front(position + front.size_bytes)
-        if following is None or following.base_offset > front.last_offset:
-            return None
-        return f"offsets to {front.last_offset} reach into the next batch's"
 
     def _mark_verified(self, start: int, stop: int) -> None:
         """One range is remembered: grown when the new one touches it, else replaced."""
