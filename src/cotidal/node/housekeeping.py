@@ -1,7 +1,8 @@
 """What a node does because time has passed. Pure.
 
 High watermarks are written down every few seconds, so that a restarted replica does not begin at
-zero; retention and the expiry of idle producers run every few minutes.
+zero; retention and the expiry of idle producers run every few minutes. Only a topic whose
+cleanup.policy says ``delete`` loses records to time and size.
 Owns of the state: next_checkpoint, next_retention.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from cotidal.core.cluster.image import BROKER_RESOURCE
 from cotidal.node.effects import Retain, SaveHighWatermarks
 from cotidal.node.state import NodeState
 from cotidal.settings import effective
@@ -54,12 +56,20 @@ def next_deadline(state: NodeState) -> Millis | None:
 def _retain(state: NodeState) -> None:
     oldest = WallMillis(state.wall - _number(state, PRODUCER_EXPIRY))
     for partition, hosted in state.hosted.items():
-        if hosted.replica.leadership is not None:
-            hosted.replica.producers.forget_before(oldest)
+        if hosted.replica.leadership is None:
+            continue
+        hosted.replica.producers.forget_before(oldest)
+        if "delete" in hosted.settings.get("cleanup.policy", "").split(","):
             state.out.append(Retain(partition, hosted.replica.high_watermark))
 
 
 def _number(state: NodeState, name: str) -> int:
-    value = effective(name, static=state.config.settings).value
+    image = state.controller.committed
+    value = effective(
+        name,
+        broker=image.config(BROKER_RESOURCE, str(state.config.node_id)),
+        cluster=image.cluster_config,
+        static=state.config.settings,
+    ).value
     assert isinstance(value, int), name
     return value

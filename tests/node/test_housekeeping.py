@@ -1,0 +1,34 @@
+"""What a node does because time has passed."""
+
+from __future__ import annotations
+
+from asking import create, node_with, produce
+from cotidal.node.effects import Retain, SaveHighWatermarks
+from cotidal.values import TopicPartition
+
+RETENTION_CHECK_MS = 300_000
+
+
+def test_retention_looks_at_topics_that_delete_and_at_no_others() -> None:
+    node = node_with()
+    create(node, "kept", cleanup_policy="compact")
+    create(node, "both", cleanup_policy="compact,delete")
+    node.pass_time(RETENTION_CHECK_MS)
+    looked_at = {effect.partition.topic for effect in node.other if isinstance(effect, Retain)}
+    assert looked_at == {"orders", "both"}
+
+
+def test_retention_never_passes_the_high_watermark() -> None:
+    node = node_with()
+    node.ask(*produce(b"a", b"b"))
+    node.pass_time(RETENTION_CHECK_MS)
+    bounds = [effect.below for effect in node.other if isinstance(effect, Retain)]
+    assert bounds == [2]
+
+
+def test_high_watermarks_are_written_down_when_they_have_moved() -> None:
+    node = node_with()
+    node.ask(*produce(b"a"))
+    node.pass_time(20_000)
+    saved = [effect.watermarks for effect in node.other if isinstance(effect, SaveHighWatermarks)]
+    assert saved == [((TopicPartition("orders", 0), 1),)]
