@@ -335,6 +335,16 @@ def test_flush_moves_the_recovery_point_and_a_cut_takes_it_back(shelf: Shelf) ->
     assert log.end_flush(flush) == 4, "what was written after the cut was not synced"
 
 
+def test_flush_promises_only_what_was_there_when_it_began(shelf: Shelf) -> None:
+    log = shelf.open()
+    fill(log, 15)
+    flush = log.begin_flush()
+    fill(log, 1)
+    flush.run()
+    assert log.end_flush(flush) == 15
+    assert log.begin_flush().files, "the last batch is still to be synced"
+
+
 def test_flush_can_run_while_its_files_are_removed(shelf: Shelf) -> None:
     log = shelf.open()
     fill(log, 25)

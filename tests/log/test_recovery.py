@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from cotidal.log.contract import LogConfig
+from cotidal.log.memory import MemoryFiles
 from cotidal.messages.producers import ProducerSnapshot
 from cotidal.values import EpochEntry, LeaderEpoch, Offset
 from tests.log.shelf import (
@@ -197,6 +200,51 @@ def test_index_that_points_to_wrong_places_is_made_anew_when_it_is_used(shelf: S
                 assert int.from_bytes(data[:8], "big") == offset
 
 
+@pytest.mark.parametrize("garbage", [bytes(64), bytes(range(64)), b"\x00\x00\x00\x02" * 16])
+def test_garbage_at_the_end_of_an_index_is_replaced(shelf: Shelf, garbage: bytes) -> None:
+    """What the disk may hold of index entries that were not synced."""
+    config = LogConfig(index_interval_bytes=100)
+    log = shelf.open(config)
+    fill(log, 20)
+    point = log.flush()
+    synced = shelf.bytes_of(FIRST + ".index")
+    fill(log, 20)
+    log.close()
+    good = shelf.bytes_of(FIRST + ".index")
+    shelf.restart()
+    shelf.put(FIRST + ".index", synced + garbage)
+    shelf.open(config, clean=False, recovery_point=point).close()
+    entries = [int.from_bytes(good[at : at + 4], "big") for at in range(0, len(good), 8)]
+    mended = shelf.bytes_of(FIRST + ".index")
+    found = [int.from_bytes(mended[at : at + 4], "big") for at in range(0, len(mended), 8)]
+    assert found[: len(synced) // 8 - 1] == entries[: len(synced) // 8 - 1]
+    assert found == sorted(set(found))
+    assert abs(len(found) - len(entries)) <= 1
+
+
+def test_removed_segments_do_not_come_back_under_newer_ones() -> None:
+    """A crash, a recovery that removes a segment, batches of a new epoch up to where it began, and
+    a second crash before any flush."""
+    came_far = 0
+    for seed in range(150):
+        shelf = memory_shelf()
+        files = shelf.filesystem
+        assert isinstance(files, MemoryFiles)
+        log = shelf.open()
+        fill(log, 15, epoch=1)
+        log.flush()
+        files.crash()
+        shelf.flip(FIRST + ".log", 777)
+        log = shelf.open(clean=False)
+        assert log.end_offset == 7
+        fill(log, 3, epoch=1)
+        files.crash(random.Random(seed).randrange)
+        log = shelf.open(clean=False)
+        came_far += log.end_offset == 10
+        assert log.end_offset <= 10, "offsets from 10 on are those of the removed segment"
+    assert came_far > 5
+
+
 def test_clean_log_that_is_not_clean_is_recovered(shelf: Shelf) -> None:
     log = shelf.open()
     fill(log, 5)
@@ -221,6 +269,14 @@ def test_epochs_are_cut_with_the_log(shelf: Shelf) -> None:
         EpochEntry(LeaderEpoch(1), Offset(0)),
         EpochEntry(LeaderEpoch(2), Offset(3)),
     )
+
+
+def test_epoch_in_which_nothing_was_written_is_forgotten(shelf: Shelf) -> None:
+    log = shelf.open()
+    fill(log, 3)
+    log.save_epochs([*log.epochs, EpochEntry(LeaderEpoch(6), Offset(3))])
+    log.close()
+    assert shelf.open().epochs == (EpochEntry(LeaderEpoch(1), Offset(0)),)
 
 
 def test_epochs_that_were_not_saved_are_found_in_the_batches(shelf: Shelf) -> None:

@@ -93,3 +93,6 @@ def test_truncation_forgets_the_times_it_cut(shelf: Shelf) -> None:
     assert found.offset == 4
     lead(log, [batch(timestamp=NOW + 41)])
     assert find(log, NOW + 41) == 5
+    log.configure(CONFIG._replace(retention_ms=1000))
+    log.retain(WallMillis(NOW + 1042), below=Offset(6))
+    assert log.start_offset == 6, "its youngest record is the one at 5"

@@ -404,8 +404,6 @@ class Segment:
         self.times.truncate_from(offset)
         self.size = position
         self._since_index = 0
-        self._verified_from = min(self._verified_from, position)
-        self._verified_to = min(self._verified_to, position)
         self.synced = False
         if position == 0:
             self.first_timestamp = None
