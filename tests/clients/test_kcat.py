@@ -1,0 +1,54 @@
+"""kcat, the tool in everybody's hands, where it is installed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+
+import pytest
+
+from real_node import RealNode
+from tests.clients.confluent import Confluent
+
+KCAT = shutil.which("kcat") or shutil.which("kafkacat")
+
+pytestmark = pytest.mark.skipif(KCAT is None, reason="kcat is not on the PATH")
+
+
+def kcat(node: RealNode, *arguments: str, given: str = "") -> str:
+    assert KCAT is not None
+    ended = subprocess.run(
+        [KCAT, "-b", node.bootstrap, *arguments],
+        input=given,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+def test_it_lists_the_cluster(node: RealNode, topic: str, confluent: Confluent) -> None:
+    confluent.create_topic(topic, partitions=2)
+    listed = json.loads(kcat(node, "-L", "-J"))
+    assert [each["name"] for each in listed["brokers"]] == [node.bootstrap]
+    partitions = {each["topic"]: len(each["partitions"]) for each in listed["topics"]}
+    assert partitions[topic] == 2
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_it_reads_what_it_wrote(
+    node: RealNode, topic: str, confluent: Confluent, codec: str
+) -> None:
+    confluent.create_topic(topic)
+    kcat(node, "-P", "-t", topic, "-K:", "-z", codec, "-H", "h=1", given="a:1\nb:2\nc:3\n")
+    read = kcat(node, "-C", "-t", topic, "-o", "beginning", "-e", "-q", "-f", "%o %k %s %h\\n")
+    assert read.splitlines() == ["0 a 1 h=1", "1 b 2 h=1", "2 c 3 h=1"]
+
+
+def test_it_asks_for_an_offset_by_time(node: RealNode, topic: str, confluent: Confluent) -> None:
+    confluent.create_topic(topic)
+    kcat(node, "-P", "-t", topic, given="a\nb\n")
+    assert kcat(node, "-Q", "-t", f"{topic}:0:1000").split() == [topic, "[0]", "offset", "0"]
