@@ -68,6 +68,9 @@ from cotidal.values import NO_TIMESTAMP, Offset, TopicPartition, WallMillis
 
 T = TypeVar("T")
 
+CLOSERS: Final = 16
+"""Threads that close logs: the file system commits their fsyncs together."""
+
 CAREFUL_S: Final = 10.0
 """How long large appends go to the thread after one stalled the loop."""
 
@@ -97,6 +100,7 @@ class Disk:
         self._checkpoint_s = checkpoint_ms / 1000
         self._post = post
         self._hold = hold
+        self._on_fault = on_fault
         self._journal = journal
         self._counters = counters
         self._lanes: dict[TopicPartition, Lane] = {}
@@ -461,11 +465,19 @@ class Disk:
     async def close(self) -> bool:
         """Everything to the disk. False if some log could not be: then nothing was clean."""
         self._stop_timers()
+        lanes = list(self._lanes.values())
+        closers = [
+            Worker(self._loop, f"cotidal-closer-{number}", self._on_fault)
+            for number in range(min(CLOSERS, len(lanes)))
+        ]
         closed: list[asyncio.Future[bool]] = []
-        for lane in list(self._lanes.values()):
+        for number, lane in enumerate(lanes):
             closed.append(self._loop.create_future())
-            self._in_order(lane, partial(self._close_log, lane, closed[-1]))
+            closer = closers[number % CLOSERS]
+            self._in_order(lane, partial(self._close_log, lane, closer, closed[-1]))
         clean = all([await each for each in closed])
+        for closer in closers:
+            closer.stop()
         self._checkpoints.save_offsets(self._logs())
         last: asyncio.Future[None] = self._loop.create_future()
         self._keeper.submit(_nothing, lambda _: last.set_result(None))
@@ -485,7 +497,7 @@ class Disk:
         self._flushing.stop()
         self._removal.stop()
 
-    def _close_log(self, lane: Lane, closed: asyncio.Future[bool]) -> None:
+    def _close_log(self, lane: Lane, closer: Worker, closed: asyncio.Future[bool]) -> None:
         log = lane.log
         if log is None:
             closed.set_result(True)
@@ -496,7 +508,7 @@ class Disk:
                 self._journal.error(f"{lane.partition} could not be closed: {outcome.error}")
             closed.set_result(isinstance(outcome, Done))
 
-        lane.run_in(self._writer, log.close, told)
+        lane.run_in(closer, log.close, told)
 
 
 _new = tuple.__new__
