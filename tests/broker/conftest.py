@@ -40,6 +40,7 @@ from cotidal.wire.frames import request_buffers
 BOUNDS = Bounds(
     connections_max=100,
     connections_per_address_max=100,
+    address_overrides={},
     idle_ms=60_000,
     stall_ms=60_000,
     frame_bytes_max=1 << 20,
@@ -187,15 +188,15 @@ def fetch_request(correlation: int, max_bytes: int, topics: int = 0) -> bytes:
     return b"".join(request_buffers(1, 12, correlation, "test", request))
 
 
-@pytest.fixture
-def scripted() -> Callable[..., None]:
+@pytest.fixture(params=[uvloop.new_event_loop, asyncio.new_event_loop], ids=["uvloop", "asyncio"])
+def scripted(request: pytest.FixtureRequest) -> Callable[..., None]:
     """Run a coroutine function against a scripted node on a loop of its own."""
 
     def run(
         play: Callable[[Scripted], Coroutine[Any, Any, None]],
         *,
         answer: Answer = answer_all,
-        **bounds: int,
+        **bounds: Any,
     ) -> None:
         async def whole() -> None:
             world = Scripted(answer, BOUNDS._replace(**bounds))
@@ -211,7 +212,7 @@ def scripted() -> Callable[..., None]:
                         await writer.wait_closed()
                 await world.until(lambda: not world.server.connected)
 
-        loop = uvloop.new_event_loop()
+        loop = request.param()
         try:
             loop.run_until_complete(whole())
         finally:

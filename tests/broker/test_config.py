@@ -74,6 +74,7 @@ def test_an_ipv6_listener_is_written_in_brackets() -> None:
         ({"broker.id": "1"}, "use node.id"),
         ({"process.roles": "broker"}, "must be both for now"),
         ({"metadata.log.dir": "/meta"}, "must be the same as log.dirs for now"),
+        ({"max.connections.per.ip.overrides": "a"}, "not of the form address:count"),
         ({"log.dirs": "/a,/b"}, "one is supported for now"),
         ({"log.dirs": "/a,/a"}, "names a directory twice"),
         ({"listeners": "PLAINTEXT://:1,PLAINTEXT://:2"}, "the listener name PLAINTEXT"),
@@ -94,6 +95,19 @@ def test_a_mistake_is_one_sentence(values: dict[str, str], sentence: str) -> Non
     with pytest.raises(ConfigError, match=sentence) as refused:
         make_config({**base, **values})
     assert "\n" not in str(refused.value)
+
+
+def test_bounds_of_single_addresses_and_socket_buffers_are_read() -> None:
+    config = make_config(
+        {
+            **LEAST,
+            "max.connections.per.ip.overrides": "127.0.0.1:5, [::1]:6",
+            "socket.send.buffer.bytes": "-1",
+            "socket.receive.buffer.bytes": "65536",
+        }
+    )
+    assert config.address_overrides == {"127.0.0.1": 5, "::1": 6}
+    assert config.socket_buffers == (None, 65536)
 
 
 def test_an_unknown_name_is_a_warning_with_the_nearest_known_one() -> None:

@@ -172,6 +172,16 @@ def test_one_address_cannot_take_all_connections(scripted: Run) -> None:
     scripted(play, connections_per_address_max=2)
 
 
+def test_an_address_may_have_a_bound_of_its_own(scripted: Run) -> None:
+    async def play(world: Any) -> None:
+        kept = await world.connect()
+        await world.until(lambda: world.counters.connections == 1)
+        assert await (await world.connect()).closed()
+        assert kept is not None
+
+    scripted(play, address_overrides={"127.0.0.1": 1})
+
+
 def test_an_idle_connection_is_closed_and_a_busy_one_is_not(
     scripted: Run, requests: Requests
 ) -> None:

@@ -16,7 +16,12 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from cotidal import settings
-from cotidal.broker.listeners import Listener, ListenerError, parse_listeners
+from cotidal.broker.listeners import (
+    Listener,
+    ListenerError,
+    SocketBuffers,
+    parse_listeners,
+)
 from cotidal.broker.properties import PropertiesError, parse_properties
 from cotidal.settings import Value
 from cotidal.values import NodeId
@@ -44,6 +49,9 @@ class BrokerConfig(NamedTuple):
     metadata_dir: str
     rack: str | None
     metrics: Listener | None
+    socket_buffers: SocketBuffers
+    address_overrides: Mapping[str, int]
+    """max.connections.per.ip of single addresses."""
     settings: Mapping[str, str]
     """What was set, as text by Kafka's names."""
     warnings: tuple[str, ...] = ()
@@ -141,6 +149,11 @@ def make_config(values: Mapping[str, str]) -> BrokerConfig:
         metadata_dir=metadata_dir,
         rack=known.get("broker.rack", "").strip() or None,
         metrics=_metrics(known),
+        socket_buffers=SocketBuffers(
+            _buffer_bytes(known, "socket.send.buffer.bytes"),
+            _buffer_bytes(known, "socket.receive.buffer.bytes"),
+        ),
+        address_overrides=_address_overrides(known),
         settings=known,
         warnings=tuple(warnings),
     )
@@ -235,3 +248,21 @@ def _metrics(known: Mapping[str, str]) -> Listener | None:
     port = settings.effective("cotidal.metrics.port", static=known).value
     host = settings.effective("cotidal.metrics.host", static=known).value
     return Listener("METRICS", str(host), port) if isinstance(port, int) else None
+
+
+def _buffer_bytes(known: Mapping[str, str], name: str) -> int | None:
+    """Kafka sets 100 KB unless told otherwise; we leave it to the system, which adapts it."""
+    text = known.get(name)
+    return int(text) if text is not None and int(text) > 0 else None
+
+
+def _address_overrides(known: Mapping[str, str]) -> Mapping[str, int]:
+    overrides: dict[str, int] = {}
+    for entry in _list(known, "max.connections.per.ip.overrides"):
+        host, _, count = entry.rpartition(":")
+        if not host or not (count.isascii() and count.isdigit()):
+            raise ConfigError(
+                f"max.connections.per.ip.overrides: '{entry}' is not of the form address:count"
+            )
+        overrides[host.removeprefix("[").removesuffix("]")] = int(count)
+    return overrides

@@ -70,12 +70,23 @@ def _parse_one(part: str, setting: str) -> Listener:
     return Listener(name.upper(), host, int(port_text))
 
 
-def bind(listener: Listener) -> tuple[Listener, tuple[socket.socket, ...]]:
+class SocketBuffers(NamedTuple):
+    """Sizes that connections inherit; None leaves them to the system, which adapts them."""
+
+    send_bytes: int | None = None
+    receive_bytes: int | None = None
+
+
+def bind(
+    listener: Listener, buffers: SocketBuffers = SocketBuffers()
+) -> tuple[Listener, tuple[socket.socket, ...]]:
     """Bind and listen; the listener comes back with its real port."""
     addresses = _addresses(listener)
     for attempt in range(_PORT_ATTEMPTS):
         try:
             port, sockets = _bind_all(addresses, listener.port)
+            for sock in sockets:
+                _set_buffers(sock, buffers)
         except OSError as wrong:
             # A free port of one address may be taken on the other: draw again.
             again = listener.port == 0 and wrong.errno == errno.EADDRINUSE
@@ -84,6 +95,13 @@ def bind(listener: Listener) -> tuple[Listener, tuple[socket.socket, ...]]:
             raise ListenerError(_why_not(listener, wrong)) from wrong
         return listener._replace(port=port), sockets
     raise AssertionError("the last attempt raises")
+
+
+def _set_buffers(sock: socket.socket, buffers: SocketBuffers) -> None:
+    if buffers.send_bytes is not None:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, buffers.send_bytes)
+    if buffers.receive_bytes is not None:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffers.receive_bytes)
 
 
 def _addresses(listener: Listener) -> list[tuple[socket.AddressFamily, str]]:

@@ -84,7 +84,7 @@ class Running:
         try:
             self._storage = open_storage(self._files, config.log_dirs[0], node_id=config.node_id)
             for listener in config.listeners:
-                self._sockets.append(bind(listener))
+                self._sockets.append(bind(listener, config.socket_buffers))
             self._compose(self._storage)
         except BaseException:
             self._let_go()
@@ -325,6 +325,7 @@ def server_bounds(config: BrokerConfig) -> Bounds:
     return Bounds(
         connections_max=min(config.number("max.connections"), descriptors().connections),
         connections_per_address_max=config.number("max.connections.per.ip"),
+        address_overrides=dict(config.address_overrides),
         idle_ms=config.number("connections.max.idle.ms"),
         stall_ms=PARTIAL_FRAME_STALL_MS,
         frame_bytes_max=config.number("socket.request.max.bytes"),

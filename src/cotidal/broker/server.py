@@ -27,12 +27,17 @@ from cotidal.wire.frames import response_buffers
 class Bounds(NamedTuple):
     connections_max: int
     connections_per_address_max: int
+    address_overrides: Mapping[str, int]
+    """The same for single addresses."""
     idle_ms: int
     """0 or less: never."""
     stall_ms: int
     """In the middle of a frame."""
     frame_bytes_max: int
     held_bytes_max: int
+
+    def of_address(self, address: str) -> int:
+        return self.address_overrides.get(address, self.connections_per_address_max)
 
 
 class Gate(NamedTuple):
@@ -134,8 +139,8 @@ class Server:
         refused = None
         if len(self._connections) >= self.bounds.connections_max:
             refused = f"max.connections={self.bounds.connections_max} is reached"
-        elif here >= self.bounds.connections_per_address_max:
-            limit = self.bounds.connections_per_address_max
+        elif here >= self.bounds.of_address(peer):
+            limit = self.bounds.of_address(peer)
             refused = f"max.connections.per.ip={limit} is reached for {peer}"
         if refused:
             self.counters.connections_refused += 1
