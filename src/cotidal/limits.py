@@ -57,6 +57,9 @@ LOG_RESUME_POINTS: Final = 64
 LOG_SCAN_BYTES: Final = 1024 * 1024
 """Read at once when a segment is walked (recovery, verification)."""
 
+LOG_HEADER_SCAN_BYTES: Final = 16 * 1024
+"""Read at once when only headers are looked at: of large batches the rest is stepped over."""
+
 LOG_INDEX_ENTRIES_BUFFERED: Final = 64
 """Index entries kept before they are written: one write for each 256 KB of log. A crash loses
 them, and recovery makes them anew."""

@@ -14,6 +14,7 @@ def test_epoch_of_an_offset_is_that_of_the_last_entry_before_it() -> None:
     epochs = line((1, 5), (4, 9))
     assert [epochs.epoch_at(offset) for offset in (4, 5, 8, 9, 100)] == [-1, 1, 1, 4, 4]
     assert epochs.latest == 4
+    assert [epochs.next_start(offset) for offset in (4, 5, 8, 9)] == [5, 9, 9, 1 << 62]
 
 
 def test_new_entry_evicts_what_contradicts_it() -> None:

@@ -161,6 +161,11 @@ def test_segment_without_times_rolls_by_the_clock(shelf: Shelf) -> None:
     assert lead(log, [batch(timestamp=-1)], now=NOW + 1001).rolled
 
 
+def test_age_of_an_empty_segment_does_not_count(shelf: Shelf) -> None:
+    log = shelf.open(LogConfig(segment_ms=1000))
+    assert not lead(log, [batch(timestamp=-1), batch(timestamp=-1)], now=NOW + 99_999).rolled
+
+
 def test_jitter_makes_segments_roll_earlier_and_never_differently(shelf: Shelf) -> None:
     log = shelf.open(LogConfig(segment_ms=1000, segment_jitter_ms=900))
     lead(log, [batch(timestamp=NOW)])

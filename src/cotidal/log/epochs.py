@@ -69,3 +69,8 @@ class EpochLine:
         """NO_EPOCH before the first entry."""
         number = bisect_right(self._entries, offset, key=_start_offset)
         return self._entries[number - 1].epoch if number else NO_EPOCH
+
+    def next_start(self, offset: int) -> int:
+        """Where the epoch that ``offset`` is in ends, as far as is known."""
+        number = bisect_right(self._entries, offset, key=_start_offset)
+        return self._entries[number].start_offset if number < len(self._entries) else 1 << 62

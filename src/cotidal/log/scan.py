@@ -20,7 +20,7 @@ from cotidal.log.filesystem import File
 from cotidal.messages.batch import HEADER_BYTES, BatchHeader
 from cotidal.wire.batch import CRC_START, LENGTH_START, MAGIC, crc32c, read_header
 
-_FRONT: Final = Struct(">qiibIhi")
+unpack_front: Final = Struct(">qiibIhi").unpack_from
 """base offset, length, leader epoch, magic, crc, attributes, last offset delta"""
 
 _NO_END: Final = 1 << 62
@@ -57,7 +57,7 @@ class Found(NamedTuple):
 
 
 def front_at(data: bytes | memoryview, at: int) -> Front:
-    base, length, epoch, magic, crc, attributes, delta = _FRONT.unpack_from(data, at)
+    base, length, epoch, magic, crc, attributes, delta = unpack_front(data, at)
     return Front(base, length + LENGTH_START, epoch, magic, crc, attributes, delta)
 
 
@@ -115,11 +115,12 @@ def walk(
     more. Reads in large pieces, and never more than one batch beyond a piece."""
     data = b""
     start = position  # file position of data[0]
+    piece = limits.LOG_SCAN_BYTES if check_crc else limits.LOG_HEADER_SCAN_BYTES
     while position < end:
         at = position - start
         if at + HEADER_BYTES > len(data):
             start, at = position, 0
-            data = file.pread(min(limits.LOG_SCAN_BYTES, end - position), position)
+            data = file.pread(min(piece, end - position), position)
             if len(data) < HEADER_BYTES:
                 yield Damage(position, f"{end - position} bytes are no whole batch header")
                 return
@@ -137,7 +138,7 @@ def walk(
         if check_crc:
             if at + front.size_bytes > len(data):
                 start, at = position, 0
-                size = max(front.size_bytes, min(limits.LOG_SCAN_BYTES, end - position))
+                size = max(front.size_bytes, min(piece, end - position))
                 data = file.pread(size, position)
             fault = crc_fault(front, data, at)
             if fault is not None:

@@ -33,12 +33,13 @@ from cotidal.log.scan import (
     front_at,
     front_fault,
     jump_fault,
+    unpack_front,
     walk,
 )
 from cotidal.log.transaction_index import TransactionIndex
 from cotidal.messages.batch import HEADER_BYTES
-from cotidal.values import NO_EPOCH, NO_TIMESTAMP, Offset, WallMillis
-from cotidal.wire.batch import MAGIC
+from cotidal.values import NO_EPOCH, NO_TIMESTAMP, LeaderEpoch, Offset, WallMillis
+from cotidal.wire.batch import CRC_START, LENGTH_START, MAGIC, crc32c
 
 SUFFIXES: Final = (".log", ".index", ".timeindex", ".txnindex")
 
@@ -255,31 +256,44 @@ class Segment:
         position, expected = place
         file = self.file()
         data = file.pread(min(max(max_bytes, HEADER_BYTES), self.size - position), position)
+        view = memoryview(data)
         at = 0
-        epoch: int = NO_EPOCH
-        verified_from, verified_to = self._verified_from, self._verified_to
+        epoch = NO_EPOCH
+        epoch_end = -1
         while at + HEADER_BYTES <= len(data):
-            front = front_at(data, at)
-            size = front.size_bytes
-            fault = front_fault(front, next_offset=expected, epoch=epoch, below=end_offset)
-            if fault is None and position + at + size > self.size:
-                fault = f"a batch of {size} bytes where {self.size - position - at} are left"
-            if fault is None and at + size > len(data):
-                if at > 0 or not whole_first:
+            base, length, batch_epoch, magic, crc, _, delta = unpack_front(data, at)
+            size = length + LENGTH_START
+            # The ordinary batch, quickly: it follows the last one, in the same epoch, and is whole.
+            if not (
+                base == expected
+                and batch_epoch == epoch
+                and base < epoch_end
+                and magic == MAGIC
+                and 0 <= delta < end_offset - base
+                and HEADER_BYTES <= size <= len(data) - at
+                and (
+                    self._verified_from <= position + at < self._verified_to
+                    or crc32c(view[at + CRC_START : at + size]) == crc
+                )
+            ):
+                front = front_at(data, at)
+                fault = front_fault(front, next_offset=expected, epoch=epoch, below=end_offset)
+                if fault is None and position + at + size > self.size:
+                    fault = f"a batch of {size} bytes where {self.size - position - at} are left"
+                if fault is None and at + size > len(data):
+                    if at > 0 or not whole_first:
+                        break
+                    data = file.pread(size, position)
+                    view = memoryview(data)
+                fault = fault or self._fault(front, data, at, position, expected, epochs)
+                if fault is not None and at == 0:
+                    raise CorruptLog(self.damage_sentence(position, fault, expected))
+                if fault is not None:
                     break
-                data = file.pread(size, position)
-            if fault is None and not verified_from <= position + at < verified_to:
-                fault = crc_fault(front, data, at) or _epoch_fault(front, epochs)
-                if fault is None and front.base_offset > expected:
-                    fault = jump_fault(file, front, position + at, self.size)
-            if fault is not None:
-                if at > 0:
-                    break
-                raise CorruptLog(self.damage_sentence(position, fault, expected))
-            if front.last_offset >= below:
+                epoch, epoch_end = LeaderEpoch(batch_epoch), epochs.next_start(base)
+            if base + delta >= below:
                 break
-            expected = front.last_offset + 1
-            epoch = front.leader_epoch
+            expected = base + delta + 1
             at += size
             if at >= max_bytes:
                 break
@@ -289,8 +303,24 @@ class Segment:
         if at == 0:
             return NOTHING
         self._mark_verified(position, position + at)
-        whole = data if at == len(data) else memoryview(data)[:at]
-        return Cut(whole, Place(position + at, expected))
+        return Cut(data if at == len(data) else view[:at], Place(position + at, expected))
+
+    def _fault(
+        self,
+        front: Front,
+        data: bytes,
+        at: int,
+        position: int,
+        expected: int,
+        epochs: EpochLine,
+    ) -> str | None:
+        """What is wrong with a batch that lies wholly in ``data``, whose first fields are sane."""
+        if self._verified_from <= position + at < self._verified_to:
+            return None
+        fault = crc_fault(front, data, at) or _epoch_fault(front, epochs)
+        if fault is None and front.base_offset > expected:
+            fault = jump_fault(self.file(), front, position + at, self.size)
+        return fault
 
     def locate(self, offset: int) -> Place:
         """Where the first batch begins that ends at or after ``offset``; the file's size if none
