@@ -114,3 +114,17 @@ def test_length_that_steps_exactly_over_a_batch_does_not_hide_it(shelf: Shelf) -
     for offset in (1, 2):
         with pytest.raises(CorruptLog, match="damaged at byte 128: crc mismatch"):
             log.read(Offset(offset), max_bytes=128, below=Offset(6))
+
+
+@pytest.mark.parametrize("max_bytes", [100, 5000])
+def test_batch_of_another_epoch_than_the_checkpoint_says_is_not_served(max_bytes: int) -> None:
+    """Two bits: the first batch of epoch 2 claims the epoch of the batch before it."""
+    shelf = memory_shelf()
+    good = closed_log(shelf)
+    data = bytearray(good)
+    data[500 + 12 : 500 + 16] = (1).to_bytes(4, "big")
+    shelf.put(FIRST, bytes(data))
+    log = shelf.open(CONFIG)
+    assert log.read(Offset(0), max_bytes=5000, below=Offset(15)) == good[:500]
+    with pytest.raises(CorruptLog, match="leader epoch 1 where the epoch checkpoint says 2"):
+        log.read(Offset(5), max_bytes=max_bytes, below=Offset(15))
