@@ -130,5 +130,8 @@ OPEN_FILES_MAX: Final = 12_000
 LARGE_APPEND_BYTES: Final = 64 * KIB
 """An append from here on is left to a thread while the disk is behind; see broker/disk.py."""
 
+READ_STALL_MS: Final = 4
+"""A read on the event loop that takes this long was not in the page cache."""
+
 APPEND_STALL_MS: Final = 4
 """An append on the event loop that takes this long shows that the disk is behind."""

@@ -112,7 +112,7 @@ class World:
         self.disk.append(Append(partition, (placed(offset, *values),), False))
 
     def read(self, token: int, *wants: Want, max_bytes: int = 1 << 20) -> None:
-        self.disk.read(Read(ReadToken(token), wants, max_bytes))
+        self.disk.obeys()[Read](Read(ReadToken(token), wants, max_bytes))
 
 
 def placed(offset: int, *values: bytes) -> Placed:
@@ -254,6 +254,32 @@ def test_large_appends_go_to_the_thread_while_the_disk_is_behind(
         assert (await world.event(Appended)).end_offset == 2
         world.append(ONE, 2, b"small ones stay")
         assert len(world.events) == 1
+
+    run(script)
+
+
+def test_a_log_that_met_the_disk_is_read_by_a_thread_for_a_while(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cotidal.broker.reading.READ_STALL_MS", -1)
+
+    async def script(world: World) -> None:
+        for partition in (ONE, TWO):
+            await world.open(partition)
+            world.append(partition, 0, b"x" * 100)
+        world.events.clear()
+        world.read(1, want(ONE, 0, 1))
+        (warm,) = world.events
+        world.events.clear()
+        world.read(2, want(ONE, 0, 1), want(TWO, 0, 1), want(ONE, 5, 9))
+        world.append(ONE, 1, b"waits its turn")
+        assert world.events == []
+        cold = await world.event(ReadDone)
+        assert cold.token == 2
+        assert cold.results[0] == warm.results[0]
+        assert read_batches(cold.results[1]).headers
+        assert "offset 5 is past the end" in cold.results[2]
+        assert (await world.event(Appended)).end_offset == 2
 
     run(script)
 

@@ -2,7 +2,7 @@
 
   on the loop      appends, reads: a system call into the page cache, 10 us to 0.4 ms
   in a worker      opening and recovery, flushes, truncation, retention, time look-ups,
-                   checkpoints, removal; and large appends while the disk is behind
+                   checkpoints, removal; large appends while the disk is behind; cold reads
 
 The kernel makes a writer wait when too much is not yet on the disk. So an append that took longer
 than APPEND_STALL_MS sends large ones to a thread for CAREFUL_S. Measured with 1 MB requests beside
@@ -29,6 +29,7 @@ from cotidal.broker.driver import wall_millis
 from cotidal.broker.flushing import Flushing
 from cotidal.broker.journal import Journal
 from cotidal.broker.lane import Lane, log_config
+from cotidal.broker.reading import Reading
 from cotidal.broker.removal import Removal
 from cotidal.broker.worker import Done, Failed, Outcome, Worker
 from cotidal.limits import APPEND_STALL_MS, LARGE_APPEND_BYTES
@@ -60,7 +61,6 @@ from cotidal.node.events import (
     LogFailed,
     LogOpened,
     LogsMeasured,
-    ReadDone,
     StartMoved,
     TimeFound,
 )
@@ -111,6 +111,7 @@ class Disk:
         """Everything that may take its time."""
         self._checkpoints = Checkpoints(files, path, self._keeper, journal)
         self._flushing = Flushing(loop, self._keeper, self._lanes, self._fail)
+        self._reading = Reading(loop, self._lanes, post=post, fail=self._fail, on_fault=on_fault)
         self._removal = Removal(loop, files, path, self._keeper, journal)
         self._removal.remove_leftovers()
         self._timer = loop.call_later(self._checkpoint_s, self._on_checkpoint_due)
@@ -121,7 +122,7 @@ class Disk:
             ConfigureLog: self.configure_log,
             DeleteLog: self.delete_log,
             Append: self.append,
-            Read: self.read,
+            Read: self._reading.read,
             FindTime: self.find_time,
             TruncateTo: self.truncate_to,
             AdvanceStart: self.advance_start,
@@ -142,7 +143,7 @@ class Disk:
 
     @property
     def jobs(self) -> int:
-        return self._writer.waiting + self._keeper.waiting
+        return self._writer.waiting + self._keeper.waiting + self._reading.jobs
 
     # Appending
 
@@ -209,43 +210,7 @@ class Disk:
         time = NO_TIMESTAMP if stamp is None else stamp
         self._post(Appended(lane.partition, end_offset, time, rolled))
 
-    # Reading
-
-    def read(self, effect: Read) -> None:
-        self._read_on(effect, [], effect.max_bytes)
-
-    def _read_on(self, effect: Read, results: list[bytes | memoryview | str], left: int) -> None:
-        """Read the wants that have no result yet; waits at a log that is busy, then goes on."""
-        found = left < effect.max_bytes
-        for want in effect.wants[len(results) :]:
-            lane = self._lanes.get(want.partition)
-            if lane is None or (lane.log is None and not lane.busy):
-                results.append(f"{want.partition} has no open log on this node")
-            elif lane.busy:
-                lane.wait(partial(self._read_on, effect, results, left))
-                return
-            elif left <= 0 and found:
-                results.append(b"")
-            else:
-                assert lane.log is not None
-                try:
-                    data: bytes | memoryview | str = lane.log.read(
-                        want.offset,
-                        max_bytes=min(want.max_bytes, left),
-                        below=want.below,
-                        whole_first=not found,
-                    )
-                except LogError as error:
-                    data = str(error)
-                except OSError as error:
-                    data = f"{want.partition} could not be read: {error.strerror or error}"
-                    self._fail(lane, data)
-                else:
-                    if data:
-                        found = True
-                        left -= len(data)
-                results.append(data)
-        self._post(ReadDone(effect.token, tuple(results)))
+    # Looking up
 
     def find_time(self, effect: FindTime) -> None:
         lane = self._lanes[effect.partition]
@@ -482,6 +447,7 @@ class Disk:
         last: asyncio.Future[None] = self._loop.create_future()
         self._keeper.submit(_nothing, lambda _: last.set_result(None))
         await last
+        self._reading.stop()
         self._writer.stop()
         self._keeper.stop()
         return clean
@@ -489,6 +455,7 @@ class Disk:
     def abandon(self) -> None:
         """As if the process had been killed: nothing is flushed or written down."""
         self._stop_timers()
+        self._reading.stop()
         self._writer.abandon()
         self._keeper.abandon()
 

@@ -27,6 +27,7 @@ class Lane:
     __slots__ = (
         "_busy",
         "_waiting",
+        "cold_until",
         "flush_messages",
         "flush_ms",
         "log",
@@ -46,6 +47,8 @@ class Lane:
         self.unflushed = 0
         """Records since the last flush; counted only where flush.messages or flush.ms is set."""
         self.unflushed_since = 0.0
+        self.cold_until = 0.0
+        """Until then reads go to a thread: one has met the disk."""
         self._busy = False
         self._waiting: deque[Callable[[], None]] = deque()
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import socket
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from cotidal.limits import LISTEN_BACKLOG
 
@@ -77,8 +77,11 @@ class SocketBuffers(NamedTuple):
     receive_bytes: int | None = None
 
 
+NO_BUFFERS: Final = SocketBuffers()
+
+
 def bind(
-    listener: Listener, buffers: SocketBuffers = SocketBuffers()
+    listener: Listener, buffers: SocketBuffers = NO_BUFFERS
 ) -> tuple[Listener, tuple[socket.socket, ...]]:
     """Bind and listen; the listener comes back with its real port."""
     addresses = _addresses(listener)

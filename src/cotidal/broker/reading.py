@@ -1,0 +1,133 @@
+"""Obeys Read: the wants of one fetch, one log after another.
+
+A read out of the page cache takes 10 us to 0.2 ms and is done on the event loop. One that took
+longer than READ_STALL_MS has met the disk: for COLD_S that log is read by a thread, and everybody
+else goes on. A log that is busy is waited for, and the read goes on from there; what has been read
+before is kept, so a read never waits for the same log twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from functools import partial
+from time import perf_counter
+from typing import Final
+
+from cotidal.broker.lane import Lane
+from cotidal.broker.worker import Done, Failed, Outcome, Worker
+from cotidal.limits import READ_STALL_MS
+from cotidal.log.failure import LogError
+from cotidal.log.log import Log
+from cotidal.node.effects import Read, Want
+from cotidal.node.events import Event, ReadDone
+from cotidal.values import TopicPartition
+
+COLD_S: Final = 1.0
+"""How long a log is read by a thread after a read of it stalled the loop."""
+
+Result = bytes | memoryview | str
+
+
+class _Answer:
+    """A Read on its way."""
+
+    __slots__ = ("effect", "left", "results")
+
+    def __init__(self, effect: Read) -> None:
+        self.effect = effect
+        self.results: list[Result] = []
+        self.left = effect.max_bytes
+
+    @property
+    def found(self) -> bool:
+        return self.left < self.effect.max_bytes
+
+    def add(self, data: Result) -> None:
+        self.results.append(data)
+        if not isinstance(data, str):
+            self.left -= len(data)
+
+
+class Reading:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        lanes: Mapping[TopicPartition, Lane],
+        *,
+        post: Callable[[Event], None],
+        fail: Callable[[Lane, str], None],
+        on_fault: Callable[[Exception], None],
+    ) -> None:
+        self._loop = loop
+        self._lanes = lanes
+        self._post = post
+        self._fail = fail
+        self._worker = Worker(loop, "cotidal-reader", on_fault)
+
+    def read(self, effect: Read) -> None:
+        self._go_on(_Answer(effect))
+
+    def stop(self) -> None:
+        self._worker.abandon()
+
+    @property
+    def jobs(self) -> int:
+        return self._worker.waiting
+
+    def _go_on(self, answer: _Answer) -> None:
+        """Read what has no result yet."""
+        effect = answer.effect
+        for want in effect.wants[len(answer.results) :]:
+            lane = self._lanes.get(want.partition)
+            if lane is not None and lane.busy:
+                lane.wait(partial(self._go_on, answer))
+                return
+            if lane is None or lane.log is None:
+                answer.add(f"{want.partition} has no open log on this node")
+            elif answer.left <= 0 and answer.found:
+                answer.add(b"")
+            elif self._loop.time() < lane.cold_until:
+                read = partial(_read, lane.log, want, answer)
+                lane.run_in(self._worker, read, partial(self._read_cold, answer, lane))
+                return
+            else:
+                self._read_warm(answer, lane, lane.log, want)
+        self._post(ReadDone(effect.token, tuple(answer.results)))
+
+    def _read_warm(self, answer: _Answer, lane: Lane, log: Log, want: Want) -> None:
+        begun = perf_counter()
+        try:
+            answer.add(_read(log, want, answer))
+        except (LogError, OSError) as error:
+            self._refuse(answer, lane, error)
+        if perf_counter() - begun > READ_STALL_MS / 1000:
+            lane.cold_until = self._loop.time() + COLD_S
+
+    def _read_cold(self, answer: _Answer, lane: Lane, outcome: Outcome[bytes | memoryview]) -> None:
+        match outcome:
+            case Done(data):
+                answer.add(data)
+            case Failed(LogError() | OSError() as error):
+                self._refuse(answer, lane, error)
+            case Failed(error):
+                raise error
+        self._go_on(answer)
+
+    def _refuse(self, answer: _Answer, lane: Lane, error: LogError | OSError) -> None:
+        """Damage and offsets out of range are the answer; a disk that fails ends the log."""
+        if isinstance(error, OSError):
+            reason = f"{lane.partition} could not be read: {error.strerror or error}"
+            self._fail(lane, reason)
+            answer.add(reason)
+        else:
+            answer.add(str(error))
+
+
+def _read(log: Log, want: Want, answer: _Answer) -> bytes | memoryview:
+    return log.read(
+        want.offset,
+        max_bytes=min(want.max_bytes, answer.left),
+        below=want.below,
+        whole_first=not answer.found,
+    )
