@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from asking import API_VERSIONS, FETCH, PRODUCE, fetch, node_with, produce
+from cotidal.errors import ErrorCode
 from cotidal.limits import CONNECTION_PIPELINE_MAX
 from cotidal.messages.rpc.api_versions import ApiVersionsRequest
 from cotidal.node.effects import Append, CloseConnection, PauseReading, ResumeReading
+from cotidal.wire.frames import response_buffers
 
 HELLO = (API_VERSIONS, 0, ApiVersionsRequest())
 
@@ -56,3 +60,12 @@ def test_an_api_that_is_not_served_closes_the_connection() -> None:
     node = node_with()
     node.send((72, 0, object()))
     assert isinstance(node.other[-1], CloseConnection)
+
+
+@pytest.mark.parametrize("version", [5, 99, 32_767, -1])
+def test_an_unknown_version_of_api_versions_is_answered_in_version_0(version: int) -> None:
+    node = node_with()
+    reply = node.ask(API_VERSIONS, version, None)
+    assert reply.error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert node.replies[-1].api_version == 0
+    response_buffers(API_VERSIONS, node.replies[-1].api_version, 1, reply)

@@ -115,7 +115,8 @@ class Connection:
                 Respond(
                     self.id,
                     request.api_key,
-                    request.api_version,
+                    # no message: ApiVersions in a version that nobody knows, answered in version 0
+                    0 if request.message is None else request.api_version,
                     request.correlation_id,
                     done.reply,
                 )
