@@ -17,9 +17,10 @@ from typing import Final
 
 from bench.timing import Task, main
 from bench.wire import TOPIC_ID, batch
-from cotidal.log.contract import LogConfig, Placed
+from cotidal.log.contract import LogConfig
 from cotidal.log.files import OsFiles
 from cotidal.log.log import Log
+from cotidal.messages.batch import Placed
 from cotidal.values import LeaderEpoch, Offset, WallMillis
 from cotidal.wire.batch import read_batches
 

@@ -116,7 +116,7 @@ class World:
 
 
 def placed(offset: int, *values: bytes) -> Placed:
-    return Placed(batches(*values), Offset(offset), EPOCH)
+    return Placed(Offset(offset), EPOCH, batches(*values))
 
 
 def batches(*values: bytes) -> Batches:

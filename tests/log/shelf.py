@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from cotidal.log.contract import Appended, LogConfig, Placed
+from cotidal.log.contract import Appended, LogConfig
 from cotidal.log.files import OsFiles
 from cotidal.log.filesystem import FileSystem
 from cotidal.log.log import Log
 from cotidal.log.memory import MemoryFiles
-from cotidal.messages.batch import BatchHeader
+from cotidal.messages.batch import BatchHeader, Placed
 from cotidal.values import LeaderEpoch, Offset, Uuid, WallMillis
 from cotidal.wire.batch import read_batches
 from cotidal.wire.records import Record, build_batch

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from cotidal.log.contract import LogConfig, Placed
+from cotidal.log.contract import LogConfig
 from cotidal.log.failure import OutOfRange, WrongTopic
+from cotidal.messages.batch import Placed
 from cotidal.messages.producers import ProducerSnapshot
 from cotidal.values import EpochEntry, LeaderEpoch, Offset, Uuid, WallMillis
 from cotidal.wire.batch import read_batches
@@ -73,8 +74,8 @@ def test_append_anywhere_but_at_the_end_is_a_fault(shelf: Shelf) -> None:
 
 def test_log_append_time_replaces_every_timestamp(shelf: Shelf) -> None:
     log = shelf.open()
-    entry = Placed(Offset(0), LeaderEpoch(1), read_batches(batch(3, step=5)), WallMillis(NOW + 99))
-    log.append([entry], NOW)
+    entry = Placed(Offset(0), LeaderEpoch(1), read_batches(batch(3, step=5)))
+    log.append([entry], WallMillis(NOW + 99), stamp_time=True)
     (header,) = headers(log)  # and the crc is right, or this would have failed
     assert header.has_log_append_time
     assert header.max_timestamp == NOW + 99

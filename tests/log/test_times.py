@@ -6,8 +6,9 @@ import random
 
 import pytest
 
-from cotidal.log.contract import LogConfig, Placed, TimedOffset
+from cotidal.log.contract import LogConfig, TimedOffset
 from cotidal.log.log import Log
+from cotidal.messages.batch import Placed
 from cotidal.values import LeaderEpoch, Offset, WallMillis
 from cotidal.wire.batch import read_batches
 from cotidal.wire.compression import Compression
@@ -75,8 +76,8 @@ def test_compressed_batch_is_searched_record_by_record(shelf: Shelf) -> None:
 
 def test_batch_with_append_time_is_found_as_a_whole(shelf: Shelf) -> None:
     log = shelf.open(CONFIG)
-    entry = Placed(Offset(0), LeaderEpoch(3), read_batches(batch(5)), WallMillis(NOW + 9))
-    log.append([entry], NOW)
+    entry = Placed(Offset(0), LeaderEpoch(3), read_batches(batch(5)))
+    log.append([entry], WallMillis(NOW + 9), stamp_time=True)
     found = log.offset_for_time(WallMillis(NOW + 5), below=Offset(5))
     assert found == TimedOffset(Offset(0), WallMillis(NOW + 9), LeaderEpoch(3))
     assert log.max_timestamp(Offset(5)) == found

@@ -34,7 +34,7 @@ from cotidal.broker.removal import Removal
 from cotidal.broker.worker import Done, Failed, Outcome, Worker
 from cotidal.limits import APPEND_STALL_MS, LARGE_APPEND_BYTES
 from cotidal.log.contract import Appended as Written
-from cotidal.log.contract import Opened, Placed, Retained
+from cotidal.log.contract import Opened, Retained
 from cotidal.log.failure import LogError
 from cotidal.log.filesystem import FileSystem
 from cotidal.log.log import Log
@@ -166,17 +166,15 @@ class Disk:
             self._fail(lane, "its log is not open")
             return
         now = wall_millis()
-        stamp = now if effect.stamp_time else None
-        entries = [
-            _new(Placed, (base, epoch, batches, stamp)) for batches, base, epoch in effect.entries
-        ]
+        entries, stamp_time = effect.entries, effect.stamp_time
+        stamp = now if stamp_time else None
         must_flush = self._flushing.is_due(lane, effect)
         size = _size(effect)
         is_large = size >= LARGE_APPEND_BYTES
         if not must_flush and not (is_large and self._loop.time() < self._careful_until):
             begun = perf_counter()
             try:
-                written = log.append(entries, now)
+                written = log.append(entries, now, stamp_time=stamp_time)
             except LogError as error:
                 self._fail(lane, str(error))
                 return
@@ -186,7 +184,7 @@ class Disk:
             return
 
         def write() -> Written:
-            written = log.append(entries, now)
+            written = log.append(entries, now, stamp_time=stamp_time)
             if must_flush:
                 log.flush()
             return written
@@ -478,7 +476,6 @@ class Disk:
         lane.run_in(closer, log.close, told)
 
 
-_new = tuple.__new__
 """Makes a NamedTuple in half the time that calling its class takes."""
 
 

@@ -15,10 +15,11 @@ from typing import Any, Final, NamedTuple
 from cotidal.broker.driver import wall_millis
 from cotidal.broker.worker import Done, Failed, Outcome, Worker
 from cotidal.errors import MalformedFrame
-from cotidal.log.contract import LogConfig, Placed
+from cotidal.log.contract import LogConfig
 from cotidal.log.failure import LogError
 from cotidal.log.filesystem import FileSystem
 from cotidal.log.log import Log
+from cotidal.messages.batch import Placed
 from cotidal.messages.records.quorum import (
     KRaftVersionRecord,
     LeaderChangeMessage,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from cotidal.messages.batch import Batches, BatchHeader
+from cotidal.messages.batch import BatchHeader
 from cotidal.messages.producers import ProducerSnapshot
 from cotidal.values import EpochEntry, LeaderEpoch, Offset, WallMillis
 
@@ -24,20 +24,6 @@ class LogConfig(NamedTuple):
     file_delete_delay_ms: int = 60_000
     compacted: bool = False
     """Gaps between segments are compaction's work, not a crash's."""
-
-
-class Placed(NamedTuple):
-    """Batches to append, and where.
-
-    A leader gives the first one's base offset, and each gets the next offset and the epoch. A
-    follower gives None: the bytes are kept as they came, offsets and epochs inside.
-    """
-
-    base_offset: Offset | None
-    leader_epoch: LeaderEpoch
-    batches: Batches
-    append_time: WallMillis | None = None
-    """message.timestamp.type=LogAppendTime: every record takes this time."""
 
 
 class Appended(NamedTuple):

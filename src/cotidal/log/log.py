@@ -22,7 +22,7 @@ from typing import Final
 from cotidal.log import times
 from cotidal.log.catch_up import CatchUp
 from cotidal.log.checkpoint import LEADER_EPOCHS, encode_epochs
-from cotidal.log.contract import Appended, LogConfig, Opened, Placed, Retained, TimedOffset
+from cotidal.log.contract import Appended, LogConfig, Opened, Retained, TimedOffset
 from cotidal.log.epochs import EpochLine
 from cotidal.log.failure import LogOffline, OutOfRange
 from cotidal.log.filesystem import FileSystem
@@ -36,6 +36,7 @@ from cotidal.log.scan import Damage
 from cotidal.log.segment import Segment
 from cotidal.log.snapshots import SnapshotFiles, batches_after
 from cotidal.log.transaction_index import AbortedTransaction
+from cotidal.messages.batch import Placed
 from cotidal.messages.producers import ProducerSnapshot
 from cotidal.values import EpochEntry, Offset, Uuid, WallMillis
 
@@ -45,7 +46,6 @@ __all__ = [
     "Log",
     "LogConfig",
     "Opened",
-    "Placed",
     "Retained",
     "TimedOffset",
 ]
@@ -197,16 +197,22 @@ class Log:
 
     # writing
 
-    def append(self, entries: Sequence[Placed], now_wall: WallMillis) -> Appended:
-        """Write all entries at the end, with one system call for each segment they fall in."""
+    def append(
+        self, entries: Sequence[Placed], now_wall: WallMillis, *, stamp_time: bool = False
+    ) -> Appended:
+        """Write all entries at the end, with one system call for each segment they fall in.
+        ``stamp_time``: the records take ``now_wall`` (message.timestamp.type=LogAppendTime)."""
         if self._offline is not None:
             raise LogOffline(self._offline)
         self._wall = now_wall
         pieces: list[Piece] = []
         end: int = self._end
+        append_time = now_wall if stamp_time else None
         for placed in entries:
-            take = keep if placed.base_offset is None else stamp
-            end = take(placed, end, pieces)
+            if placed.base_offset is None:
+                end = keep(placed, end, pieces)
+            else:
+                end = stamp(placed, end, pieces, append_time)
         rolled = False
         bounds = self._roll
         position = self._active.size

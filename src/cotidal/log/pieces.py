@@ -6,7 +6,7 @@ Bytes are never copied: a leader's batch becomes its new first 16 bytes and a vi
 from __future__ import annotations
 
 from cotidal.invariants import OFFSETS_CONTIGUOUS
-from cotidal.log.contract import Placed
+from cotidal.messages.batch import Placed
 from cotidal.values import LeaderEpoch, WallMillis
 from cotidal.wire.batch import PREFIX_BYTES, stamp_prefix, with_append_time
 
@@ -15,13 +15,14 @@ Piece = tuple[int, int, int, WallMillis, LeaderEpoch, tuple[bytes | memoryview, 
 tuple, for one is made for every batch."""
 
 
-def stamp(placed: Placed, end: int, pieces: list[Piece]) -> int:
+def stamp(
+    placed: Placed, end: int, pieces: list[Piece], append_time: WallMillis | None = None
+) -> int:
     """A leader's batches: each gets the next offset, and all the leader's epoch. Returns the end
-    offset after them."""
+    offset after them. ``append_time``: every record takes it (LogAppendTime)."""
     assert placed.base_offset == end, OFFSETS_CONTIGUOUS
     data = memoryview(placed.batches.data)
     epoch = placed.leader_epoch
-    append_time = placed.append_time
     at = 0
     for header in placed.batches.headers:
         size = header.size_bytes

@@ -10,7 +10,6 @@ from typing import Final, NamedTuple
 
 from cotidal.errors import ErrorCode, Refusal
 from cotidal.values import (
-    NO_EPOCH,
     LeaderEpoch,
     Offset,
     ProducerEpoch,
@@ -129,6 +128,6 @@ class Placed(NamedTuple):
     and only its first 16 bytes are new. A follower gives None: the leader's bytes stay as they are.
     """
 
+    base_offset: Offset | None
+    leader_epoch: LeaderEpoch
     batches: Batches
-    base_offset: Offset | None = None
-    leader_epoch: LeaderEpoch = NO_EPOCH

@@ -232,7 +232,7 @@ def _admit(
             state.touched[hosted.replica.partition] = hosted
         leadership = hosted.replica.leadership
         assert leadership is not None
-        hosted.entries.append(Placed(batches, verdict.base_offset, leadership.epoch))
+        hosted.entries.append(Placed(verdict.base_offset, leadership.epoch, batches))
         hosted.unread_bytes += len(batches.data)
     return verdict
 
