@@ -25,6 +25,7 @@ from cotidal.client.failures import (
     TimedOut,
     UnknownTopic,
     Unreachable,
+    known_code,
 )
 from cotidal.client.metadata import Metadata, Topic, read_metadata
 from cotidal.errors import ErrorCode
@@ -74,7 +75,7 @@ class Cluster:
         )
         response = self.ask(ApiKey.METADATA, request, MetadataResponse)
         if response.error_code:
-            raise Refused("metadata", ErrorCode(response.error_code))
+            raise Refused("metadata", known_code(response.error_code))
         metadata = read_metadata(response)
         self._brokers = {broker.node_id: broker.address for broker in metadata.brokers}
         return metadata
