@@ -295,6 +295,25 @@ def test_the_node_can_close_a_connection_after_its_last_reply(
     scripted(play)
 
 
+def test_a_closed_connection_whose_client_does_not_read_is_given_up(
+    scripted: Run, requests: Requests
+) -> None:
+    async def play(world: Any) -> None:
+        simple = world.node.answer
+        world.node.answer = lambda connection, request: [
+            *simple(connection, request),
+            CloseConnection(connection, "it has said enough"),
+        ]
+        client = await world.connect()
+        client.reader._limit = 1  # the client's own buffer takes nothing more
+        client.send(requests[1](1, 50 << 20) + requests[0](2))
+        await world.until(lambda: world.counters.requests)
+        await world.until(lambda: not world.counters.connections)
+        assert "does not take its last replies" in world.said.text()
+
+    scripted(play, stall_ms=100)
+
+
 def test_memory_held_by_begun_frames_is_bounded_and_all_of_them_end(
     scripted: Run, requests: Requests
 ) -> None:

@@ -245,13 +245,15 @@ class Server:
         for connection in list(self._connections.values()):
             unsent = connection.transport.get_write_buffer_size()
             waits_for_us = connection.awaiting or connection.paused_for & ~OUTPUT
-            if waits_for_us or unsent != connection.unsent_bytes:
+            if (waits_for_us and not connection.closing) or unsent != connection.unsent_bytes:
                 connection.active_at = now
                 connection.unsent_bytes = unsent
                 continue
             quiet_ms = (now - connection.active_at) * 1000
             if connection.held_bytes and quiet_ms > self.bounds.stall_ms > 0:
                 self._give_up(connection, "it stopped in the middle of a request")
+            elif connection.closing and quiet_ms > self.bounds.stall_ms > 0:
+                self._give_up(connection, "it does not take its last replies")
             elif quiet_ms > self.bounds.idle_ms > 0:
                 self._give_up(connection, None)
         self._schedule_sweep()
