@@ -5,11 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple, NewType, TypeAlias
 
-from cotidal.messages.batch import Placed
-from cotidal.values import EpochEntry, LeaderEpoch, Offset, TopicPartition, Uuid, WallMillis
+from cotidal.messages.batch import Batches, Placed
+from cotidal.values import (
+    EpochEntry,
+    LeaderEpoch,
+    NodeId,
+    Offset,
+    TopicPartition,
+    Uuid,
+    WallMillis,
+)
 
 ReadToken = NewType("ReadToken", int)
 PersistToken = NewType("PersistToken", int)
+CallToken = NewType("CallToken", int)
 
 
 class Respond(NamedTuple):
@@ -79,6 +88,34 @@ class Found(NamedTuple):
     leader_epoch: LeaderEpoch
 
 
+class Endpoint(NamedTuple):
+    """A listener as others are told of it."""
+
+    name: str
+    host: str
+    port: int
+
+
+class Call(NamedTuple):
+    """Ask another node; answered by Replied or CallFailed. Calls of one lane keep their order."""
+
+    token: CallToken
+    peer: NodeId
+    endpoint: Endpoint
+    lane: str
+    """A connection of its own for each kind of talk, so that a long poll holds nobody up."""
+    api_key: int
+    api_version: int
+    message: object
+    timeout_ms: int
+
+
+class KeepConnected(NamedTuple):
+    """Keep a connection to each of these nodes, and tell PeerConnected and PeerLost unasked."""
+
+    peers: tuple[tuple[NodeId, Endpoint], ...]
+
+
 class MetadataBatch(NamedTuple):
     """One batch of the metadata log: metadata records, or control records of the quorum."""
 
@@ -94,7 +131,20 @@ class QuorumState(NamedTuple):
     """QuorumStateData."""
 
 
-Write: TypeAlias = MetadataBatch | QuorumState
+class FetchedMetadata(NamedTuple):
+    """Batches of the metadata log as its leader wrote them, from ``base_offset`` on."""
+
+    base_offset: Offset
+    batches: Batches
+
+
+class CutMetadata(NamedTuple):
+    """The metadata log ends at ``offset`` from now on."""
+
+    offset: Offset
+
+
+Write: TypeAlias = MetadataBatch | FetchedMetadata | CutMetadata | QuorumState
 
 
 class Persist(NamedTuple):
@@ -125,6 +175,13 @@ class DeleteLog(NamedTuple):
 
 class TruncateTo(NamedTuple):
     """Answered by LogOpened with what is left."""
+
+    partition: TopicPartition
+    offset: Offset
+
+
+class StartOver(NamedTuple):
+    """Drop everything and begin at ``offset``. Answered by LogOpened."""
 
     partition: TopicPartition
     offset: Offset
@@ -195,6 +252,9 @@ Effect: TypeAlias = (
     | ConfigureLog
     | DeleteLog
     | TruncateTo
+    | StartOver
+    | Call
+    | KeepConnected
     | AdvanceStart
     | Retain
     | SaveEpochs

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import NamedTuple, NewType, TypeAlias
 
 from cotidal.messages.batch import BatchHeader
-from cotidal.node.effects import Found, PersistToken, ReadToken, Write
-from cotidal.values import EpochEntry, Offset, TopicPartition, Uuid, WallMillis
+from cotidal.node.effects import CallToken, Found, PersistToken, ReadToken, Write
+from cotidal.values import EpochEntry, NodeId, Offset, TopicPartition, Uuid, WallMillis
 
 ConnectionId = NewType("ConnectionId", int)
 
@@ -117,6 +117,34 @@ class LogsMeasured(NamedTuple):
     usable_bytes: int
 
 
+class Replied(NamedTuple):
+    """Another node's answer to a Call: the response's value class."""
+
+    token: CallToken
+    message: object
+
+
+class CallFailed(NamedTuple):
+    """No answer: nobody listens there (refused), the connection was lost, or time ran out."""
+
+    token: CallToken
+    refused: bool
+    reason: str
+
+
+class PeerConnected(NamedTuple):
+    """A connection that KeepConnected asked for stands."""
+
+    peer: NodeId
+
+
+class PeerLost(NamedTuple):
+    """It ended, or could not be made. ``refused``: nobody listens there, the process is gone."""
+
+    peer: NodeId
+    refused: bool
+
+
 class Ticked(NamedTuple):
     """A deadline has passed."""
 
@@ -140,6 +168,10 @@ Event: TypeAlias = (
     | TimeFound
     | StartMoved
     | LogsMeasured
+    | Replied
+    | CallFailed
+    | PeerConnected
+    | PeerLost
     | Ticked
     | ShutdownRequested
 )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from cotidal.core.machine import Entropy
 from cotidal.node.connections import Connection, Slot
-from cotidal.node.effects import Effect, PersistToken, ReadToken
+from cotidal.node.effects import CallToken, Effect, Endpoint, PersistToken, ReadToken
 from cotidal.node.events import ConnectionId
 from cotidal.node.hosting import Hosted
 from cotidal.node.sessions import FetchSessions
@@ -22,14 +22,6 @@ if TYPE_CHECKING:
     from cotidal.node.controller import ControllerDuty
     from cotidal.node.fetch import PendingFetch
     from cotidal.node.produce import PendingProduce
-
-
-class Endpoint(NamedTuple):
-    """A listener as clients are told of it."""
-
-    name: str
-    host: str
-    port: int
 
 
 class NodeConfig(NamedTuple):
@@ -46,6 +38,9 @@ class NodeConfig(NamedTuple):
     """Static settings, as in server.properties."""
     log_directory: str
     """As DescribeLogDirs names it."""
+    voters: tuple[tuple[NodeId, Endpoint], ...] = ()
+    """controller.quorum.voters; empty: this node alone."""
+    is_broker: bool = True
 
 
 PendingT = TypeVar("PendingT")
