@@ -10,19 +10,25 @@ from __future__ import annotations
 from typing import Final
 
 from cotidal.core.partition.epochs import EpochEnd
+from cotidal.core.partition.follower import Question
 from cotidal.errors import ErrorCode
 from cotidal.messages.batch import NO_BATCHES, Batches
 from cotidal.messages.rpc.fetch import (
     EpochEndOffset,
     FetchableTopicResponse,
+    FetchPartition,
     FetchRequest,
     FetchResponse,
+    FetchTopic,
     PartitionData,
+    ReplicaState,
 )
-from cotidal.values import Offset, Uuid
+from cotidal.values import BrokerEpoch, NodeId, Offset, Uuid
 
 TOPIC_IDS_SINCE: Final = 13
 REPLICA_STATE_SINCE: Final = 15
+REPLICA_VERSION: Final = 17
+"""In which nodes of a cluster fetch from each other."""
 
 
 def uses_topic_ids(version: int) -> bool:
@@ -34,6 +40,40 @@ def fetcher_id(request: FetchRequest, version: int) -> int:
     if version >= REPLICA_STATE_SINCE:
         return request.replica_state.replica_id
     return request.replica_id
+
+
+def replica_request(
+    asked: list[tuple[Uuid, int, Question]],
+    *,
+    node_id: NodeId,
+    broker_epoch: BrokerEpoch,
+    max_wait_ms: int,
+    max_bytes: int,
+    partition_max_bytes: int,
+) -> FetchRequest:
+    """How a follower asks its leader, in REPLICA_VERSION."""
+    by_topic: dict[Uuid, list[FetchPartition]] = {}
+    for topic_id, partition, put in asked:
+        by_topic.setdefault(topic_id, []).append(
+            FetchPartition(
+                partition=partition,
+                current_leader_epoch=put.leader_epoch,
+                fetch_offset=put.offset,
+                last_fetched_epoch=put.last_fetched_epoch,
+                log_start_offset=put.start_offset,
+                partition_max_bytes=partition_max_bytes,
+            )
+        )
+    return FetchRequest(
+        replica_state=ReplicaState(node_id, broker_epoch),
+        max_wait_ms=max_wait_ms,
+        min_bytes=1,
+        max_bytes=max_bytes,
+        topics=tuple(
+            FetchTopic(topic_id=topic_id, partitions=tuple(partitions))
+            for topic_id, partitions in by_topic.items()
+        ),
+    )
 
 
 def refused(error: ErrorCode) -> FetchResponse:

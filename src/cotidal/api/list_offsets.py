@@ -11,12 +11,14 @@ from typing import Final
 
 from cotidal.errors import ErrorCode, Refusal
 from cotidal.messages.rpc.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsTopic,
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from cotidal.values import NO_EPOCH, NO_TIMESTAMP, LeaderEpoch, Offset, WallMillis
+from cotidal.values import LeaderEpoch, NO_EPOCH, NO_TIMESTAMP, NodeId, Offset, TopicPartition, WallMillis
 
 LATEST: Final = -1
 EARLIEST: Final = -2
@@ -33,6 +35,18 @@ _SPECIAL_SINCE: Final = {
 }
 _LEADER_EPOCH_SINCE: Final = 4
 _OFFSET_NOT_AVAILABLE_SINCE: Final = 5
+REPLICA_VERSION: Final = 7
+"""In which nodes of a cluster ask each other."""
+
+
+def replica_request(
+    partition: TopicPartition, timestamp: int, *, node_id: NodeId, leader_epoch: LeaderEpoch
+) -> ListOffsetsRequest:
+    """How a follower asks its leader for an end of its log."""
+    asked = ListOffsetsPartition(partition.partition, leader_epoch, timestamp)
+    return ListOffsetsRequest(
+        replica_id=node_id, topics=(ListOffsetsTopic(partition.topic, (asked,)),)
+    )
 
 
 def refused_timestamp(timestamp: int, version: int) -> Refusal | None:

@@ -1,0 +1,90 @@
+"""How a broker speaks to the active controller: AlterPartition (56), BrokerRegistration (62),
+BrokerHeartbeat (63), AllocateProducerIds (67). The other side of these is in their own files."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cotidal.core.partition.effects import ProposeIsr
+from cotidal.messages.rpc.alter_partition import (
+    AlterPartitionRequest,
+    AlterPartitionRequestPartitionData,
+    AlterPartitionRequestTopicData,
+    BrokerState,
+)
+from cotidal.messages.rpc.broker_heartbeat import BrokerHeartbeatRequest
+from cotidal.messages.rpc.broker_registration import (
+    BrokerRegistrationRequest,
+    Feature,
+    Listener,
+)
+from cotidal.values import BrokerEpoch, NodeId, Offset, Uuid
+
+ALTER_PARTITION_VERSION: Final = 3
+REGISTRATION_VERSION: Final = 4
+HEARTBEAT_VERSION: Final = 1
+PRODUCER_IDS_VERSION: Final = 0
+
+
+def alter_partition(
+    proposals: list[tuple[Uuid, int, ProposeIsr]], *, node_id: NodeId, broker_epoch: BrokerEpoch
+) -> AlterPartitionRequest:
+    by_topic: dict[Uuid, list[AlterPartitionRequestPartitionData]] = {}
+    for topic_id, partition, asked in proposals:
+        by_topic.setdefault(topic_id, []).append(
+            AlterPartitionRequestPartitionData(
+                partition_index=partition,
+                leader_epoch=asked.leader_epoch,
+                new_isr_with_epochs=tuple(BrokerState(*member) for member in asked.isr),
+                leader_recovery_state=0,
+                partition_epoch=asked.partition_epoch,
+            )
+        )
+    return AlterPartitionRequest(
+        broker_id=node_id,
+        broker_epoch=broker_epoch,
+        topics=tuple(
+            AlterPartitionRequestTopicData(topic_id=topic_id, partitions=tuple(partitions))
+            for topic_id, partitions in by_topic.items()
+        ),
+    )
+
+
+def registration(
+    *,
+    node_id: NodeId,
+    cluster_id: str,
+    incarnation_id: Uuid,
+    listeners: tuple[tuple[str, str, int], ...],
+    features: tuple[tuple[str, int, int], ...],
+    rack: str | None,
+    directory_id: Uuid,
+    previous_epoch: BrokerEpoch,
+) -> BrokerRegistrationRequest:
+    return BrokerRegistrationRequest(
+        broker_id=node_id,
+        cluster_id=cluster_id,
+        incarnation_id=incarnation_id,
+        listeners=tuple(Listener(name, host, port, 0) for name, host, port in listeners),
+        features=tuple(Feature(*feature) for feature in features),
+        rack=rack,
+        log_dirs=(directory_id,),
+        previous_broker_epoch=previous_epoch,
+    )
+
+
+def heartbeat(
+    *,
+    node_id: NodeId,
+    broker_epoch: BrokerEpoch,
+    metadata_offset: Offset,
+    want_fence: bool,
+    want_shut_down: bool,
+) -> BrokerHeartbeatRequest:
+    return BrokerHeartbeatRequest(
+        broker_id=node_id,
+        broker_epoch=broker_epoch,
+        current_metadata_offset=metadata_offset,
+        want_fence=want_fence,
+        want_shut_down=want_shut_down,
+    )

@@ -1,0 +1,40 @@
+"""Calls to other nodes: who waits for which answer. Pure.
+
+Every Call has one owner, a value that says what to do with the answer. A call to this very node
+never leaves it: it is begun like any other request, on a connection that has no socket.
+Owns of the state: calls.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cotidal.messages.rpc.apis import ApiKey
+from cotidal.node.effects import Call, CallToken, Endpoint
+from cotidal.node.state import NodeState
+from cotidal.values import NodeId
+
+CONTROL_LANE: Final = "control"
+"""Registration, heartbeats, ISR proposals, forwarded requests."""
+QUORUM_LANE: Final = "quorum"
+
+
+def call(
+    state: NodeState,
+    peer: NodeId,
+    endpoint: Endpoint,
+    *,
+    lane: str,
+    api: ApiKey,
+    version: int,
+    message: object,
+    timeout_ms: int,
+    owner: object,
+) -> CallToken:
+    token = state.next_call_token(owner)
+    asked = Call(token, peer, endpoint, lane, int(api), version, message, timeout_ms)
+    if peer == state.config.node_id:
+        state.calls_to_self.append(asked)
+    else:
+        state.out.append(asked)
+    return token

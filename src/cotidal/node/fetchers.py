@@ -1,0 +1,282 @@
+"""Replica fetchers: this node's followers ask their leaders for what they lack. Pure.
+
+All partitions that follow one leader and are ready are asked for together, in one long poll. A
+partition that becomes ready while a poll is under way (a new topic, a back-off that ended) does not
+wait for it: a second one may run beside the first. When answers come, the partitions of both are
+asked for together again.
+
+An answer is taken in by each partition for itself (core.partition.follower); the next question
+leaves when the disk has written what came, so that its offset acknowledges it.
+Owns of the state: followed, fetch_due, fetches_under_way, fetcher_wake.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cotidal.api import fetch as api
+from cotidal.api import list_offsets as ends_api
+from cotidal.core.partition.epochs import EpochEnd
+from cotidal.core.partition.follower import (
+    Answered,
+    LeaderEnds,
+    Question,
+    on_answered,
+    on_leader_ends,
+    question,
+)
+from cotidal.errors import ErrorCode
+from cotidal.messages.batch import NO_BATCHES
+from cotidal.messages.rpc.apis import ApiKey
+from cotidal.messages.rpc.fetch import FetchResponse, PartitionData
+from cotidal.messages.rpc.list_offsets import ListOffsetsResponse
+from cotidal.node import calls
+from cotidal.node.effects import Endpoint
+from cotidal.node.hosting import Hosted
+from cotidal.node.state import NodeState
+from cotidal.values import LeaderEpoch, Millis, NodeId, Offset, TopicPartition
+
+UNDER_WAY_MAX: Final = 2
+LANES: Final = ("fetch-0", "fetch-1")
+WAIT_MAX_MS: Final = 500
+"""replica.fetch.wait.max.ms."""
+TIMEOUT_MS: Final = 3_000
+"""A leader that is silent for this long is asked anew; it may be gone."""
+RETRY_MS: Final = 50
+"""After a lost or refused connection. The metadata will tell if the leader has moved."""
+MAX_BYTES: Final = 10 * 1024 * 1024
+"""replica.fetch.response.max.bytes."""
+PARTITION_MAX_BYTES: Final = 1024 * 1024
+"""replica.fetch.max.bytes."""
+
+
+class FetchCall:
+    """A poll under way: which partition asked what."""
+
+    __slots__ = ("lane", "leader", "questions")
+
+    def __init__(
+        self, leader: NodeId, lane: str, questions: dict[TopicPartition, Question]
+    ) -> None:
+        self.leader = leader
+        self.lane = lane
+        self.questions = questions
+
+
+class EndsCall:
+    """Asks a leader where its log ends, then where it begins."""
+
+    __slots__ = ("end_offset", "leader", "partition", "question")
+
+    def __init__(self, leader: NodeId, partition: TopicPartition, asked: Question) -> None:
+        self.leader = leader
+        self.partition = partition
+        self.question = asked
+        self.end_offset: Offset | None = None
+
+
+def follow(state: NodeState, hosted: Hosted) -> None:
+    """The partition has taken the role of a follower, or its log has moved."""
+    following = hosted.replica.following
+    if following is None:
+        return
+    partition = hosted.replica.partition
+    forget(state, partition, but=following.leader)
+    state.followed.setdefault(following.leader, {})[partition] = hosted
+    state.fetch_due[following.leader] = None
+
+
+def forget(state: NodeState, partition: TopicPartition, *, but: NodeId | None = None) -> None:
+    """It follows nobody (else) any more."""
+    for leader, followed in state.followed.items():
+        if leader != but:
+            followed.pop(partition, None)
+
+
+def pump(state: NodeState) -> None:
+    """At the end of a step: ask for everything that is ready."""
+    due, state.fetch_due = state.fetch_due, {}
+    for leader in due:
+        _ask(state, leader)
+
+
+def on_ticked(state: NodeState) -> None:
+    """A back-off has ended, perhaps."""
+    if state.fetcher_wake is not None and state.now >= state.fetcher_wake:
+        state.fetcher_wake = None
+        for leader in state.followed:
+            state.fetch_due[leader] = None
+
+
+def on_fetch_answered(state: NodeState, asked: FetchCall, response: FetchResponse) -> None:
+    from cotidal.node.publishing import obey
+
+    _end(state, asked)
+    answered: dict[TopicPartition, PartitionData] = {}
+    names = state.controller.committed.topic_names
+    for topic in response.responses:
+        name = names.get(topic.topic_id, "")
+        for data in topic.partitions:
+            answered[TopicPartition(name, data.partition_index)] = data
+    for partition, put in asked.questions.items():
+        hosted = state.hosted.get(partition)
+        if hosted is None:
+            continue
+        told = answered.get(partition)
+        error = ErrorCode(response.error_code)
+        if told is None and error is ErrorCode.NONE:
+            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        answer = _answer(put, told, error)
+        obey(state, hosted, on_answered(hosted.replica, answer, state.now))
+        following = hosted.replica.following
+        if following is not None and following.lost_range:
+            _ask_ends(state, asked.leader, partition, put)
+    state.fetch_due[asked.leader] = None
+
+
+def on_fetch_failed(state: NodeState, asked: FetchCall) -> None:
+    """No answer: ask again in a moment, unless metadata says otherwise by then."""
+    _end(state, asked)
+    _back_off(state, asked.leader)
+
+
+def on_ends_answered(state: NodeState, asked: EndsCall, response: ListOffsetsResponse) -> None:
+    from cotidal.node.publishing import obey
+
+    hosted = state.hosted.get(asked.partition)
+    found = response.topics[0].partitions[0]
+    if hosted is None:
+        return
+    if found.error_code != 0:
+        _back_off(state, asked.leader)
+        return
+    if asked.end_offset is None:
+        asked.end_offset = Offset(found.offset)
+        _send_ends(state, asked, ends_api.EARLIEST)
+        return
+    ends = LeaderEnds(asked.question, Offset(found.offset), asked.end_offset)
+    obey(state, hosted, on_leader_ends(hosted.replica, ends))
+    state.fetch_due[asked.leader] = None
+
+
+def on_ends_failed(state: NodeState, asked: EndsCall) -> None:
+    hosted = state.hosted.get(asked.partition)
+    if hosted is not None and hosted.replica.following is not None:
+        hosted.replica.following.lost_range = False  # the next fetch tells it again
+    _back_off(state, asked.leader)
+
+
+def _ask(state: NodeState, leader: NodeId) -> None:
+    under_way = state.fetches_under_way.setdefault(leader, [])
+    endpoint = leader_endpoint(state, leader)
+    if len(under_way) >= UNDER_WAY_MAX or endpoint is None:
+        return
+    questions: dict[TopicPartition, Question] = {}
+    for partition, hosted in state.followed.get(leader, {}).items():
+        following = hosted.replica.following
+        if following is None or any(partition in other.questions for other in under_way):
+            continue
+        if following.busy:
+            return  # its Appended brings us back, and then all are asked for together
+        put = question(hosted.replica, state.now)
+        if put is not None and not following.lost_range:
+            questions[partition] = put
+        elif following.not_before > state.now:
+            _wake_at(state, following.not_before)
+    if not questions:
+        return
+    taken = {other.lane for other in under_way}
+    asked = FetchCall(leader, next(lane for lane in LANES if lane not in taken), questions)
+    under_way.append(asked)
+    calls.call(
+        state,
+        leader,
+        endpoint,
+        lane=asked.lane,
+        api=ApiKey.FETCH,
+        version=api.REPLICA_VERSION,
+        message=api.replica_request(
+            [
+                (state.hosted[partition].replica.topic_id, partition.partition, put)
+                for partition, put in questions.items()
+            ],
+            node_id=state.config.node_id,
+            broker_epoch=state.controller.broker_epoch,
+            max_wait_ms=WAIT_MAX_MS,
+            max_bytes=MAX_BYTES,
+            partition_max_bytes=PARTITION_MAX_BYTES,
+        ),
+        timeout_ms=TIMEOUT_MS,
+        owner=asked,
+    )
+
+
+def leader_endpoint(state: NodeState, leader: NodeId) -> Endpoint | None:
+    """Where a leader is reached: under the name of our own first listener."""
+    broker = state.controller.committed.brokers.get(leader)
+    if broker is None or not state.config.endpoints:
+        return None
+    found = broker.endpoint(state.config.endpoints[0].name)
+    return None if found is None else Endpoint(found.name, found.host, found.port)
+
+
+def _answer(put: Question, told: PartitionData | None, error: ErrorCode) -> Answered:
+    if told is None:
+        return Answered(put, error, Offset(-1), Offset(-1), None, NO_BATCHES)
+    diverging = None
+    if told.diverging_epoch.end_offset >= 0:
+        diverging = EpochEnd(
+            LeaderEpoch(told.diverging_epoch.epoch), Offset(told.diverging_epoch.end_offset)
+        )
+    return Answered(
+        put,
+        ErrorCode(told.error_code),
+        Offset(told.high_watermark),
+        Offset(told.log_start_offset),
+        diverging,
+        told.records or NO_BATCHES,
+    )
+
+
+def _ask_ends(
+    state: NodeState, leader: NodeId, partition: TopicPartition, put: Question
+) -> None:
+    _send_ends(state, EndsCall(leader, partition, put), ends_api.LATEST)
+
+
+def _send_ends(state: NodeState, asked: EndsCall, timestamp: int) -> None:
+    endpoint = leader_endpoint(state, asked.leader)
+    if endpoint is None:
+        on_ends_failed(state, asked)
+        return
+    calls.call(
+        state,
+        asked.leader,
+        endpoint,
+        lane=calls.CONTROL_LANE,
+        api=ApiKey.LIST_OFFSETS,
+        version=ends_api.REPLICA_VERSION,
+        message=ends_api.replica_request(
+            asked.partition,
+            timestamp,
+            node_id=state.config.node_id,
+            leader_epoch=asked.question.leader_epoch,
+        ),
+        timeout_ms=TIMEOUT_MS,
+        owner=asked,
+    )
+
+
+def _end(state: NodeState, asked: FetchCall) -> None:
+    under_way = state.fetches_under_way.get(asked.leader, [])
+    if asked in under_way:
+        under_way.remove(asked)
+
+
+def _back_off(state: NodeState, leader: NodeId) -> None:
+    _wake_at(state, Millis(state.now + RETRY_MS))
+
+
+def _wake_at(state: NodeState, deadline: Millis) -> None:
+    if state.fetcher_wake is None or deadline < state.fetcher_wake:
+        state.fetcher_wake = deadline

@@ -1,0 +1,149 @@
+"""ISR proposals on their way to the controller (AlterPartition). Pure.
+
+One request of a broker is under way at a time; it carries the proposals of all partitions that had
+one by then. A partition has one proposal at a time (core.partition.isr), so what gathers here while
+a request is under way belongs to other partitions, or replaces what failed.
+Owns of the state: isr_proposals, isr_under_way, isr_retry_at, next_shrink.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cotidal.api import alter_partition as api
+from cotidal.core.partition.effects import ProposeIsr
+from cotidal.core.partition.leader import IsrAnswered, on_isr_answered, shrink_isr
+from cotidal.errors import ErrorCode
+from cotidal.messages.rpc.alter_partition import AlterPartitionResponse
+from cotidal.messages.rpc.apis import ApiKey
+from cotidal.node import calls
+from cotidal.node.state import NodeState
+from cotidal.values import LeaderEpoch, Millis, NodeId, PartitionEpoch, TopicPartition
+
+RETRY_MS: Final = 50
+TIMEOUT_MS: Final = 3_000
+LAG_MAX_MS: Final = 10_000
+"""replica.lag.time.max.ms where the settings do not say otherwise."""
+
+
+class IsrCall:
+    """A request under way."""
+
+    __slots__ = ("proposals",)
+
+    def __init__(self, proposals: dict[TopicPartition, ProposeIsr]) -> None:
+        self.proposals = proposals
+
+
+def pump(state: NodeState) -> None:
+    """At the end of a step: send what has gathered."""
+    leader = state.controller.leader
+    if not state.isr_proposals or state.isr_under_way or leader is None:
+        return
+    if state.isr_retry_at is not None and state.now < state.isr_retry_at:
+        return
+    proposals, state.isr_proposals = state.isr_proposals, {}
+    proposals = {p: asked for p, asked in proposals.items() if p in state.hosted}
+    if not proposals:
+        return
+    state.isr_under_way = True
+    calls.call(
+        state,
+        leader.node_id,
+        leader.endpoint,
+        lane=calls.CONTROL_LANE,
+        api=ApiKey.ALTER_PARTITION,
+        version=api.VERSION,
+        message=api.request(
+            [(state.hosted[p].replica.topic_id, p.partition, a) for p, a in proposals.items()],
+            node_id=state.config.node_id,
+            broker_epoch=state.controller.broker_epoch,
+        ),
+        timeout_ms=TIMEOUT_MS,
+        owner=IsrCall(proposals),
+    )
+
+
+def on_answered(state: NodeState, asked: IsrCall, response: AlterPartitionResponse) -> None:
+    state.isr_under_way = False
+    state.isr_retry_at = None
+    if response.error_code != 0:
+        _again(state, asked)
+        return
+    names = state.controller.committed.topic_names
+    answers: dict[TopicPartition, IsrAnswered] = {}
+    for topic in response.topics:
+        for told in topic.partitions:
+            partition = TopicPartition(names.get(topic.topic_id, ""), told.partition_index)
+            put = asked.proposals.get(partition)
+            if put is not None:
+                answers[partition] = IsrAnswered(
+                    ErrorCode(told.error_code),
+                    put.leader_epoch,
+                    LeaderEpoch(told.leader_epoch),
+                    PartitionEpoch(told.partition_epoch),
+                    tuple(map(NodeId, told.isr)),
+                )
+    for partition, put in asked.proposals.items():
+        _deliver(
+            state,
+            partition,
+            answers.get(
+                partition, IsrAnswered(ErrorCode.UNKNOWN_SERVER_ERROR, put.leader_epoch)
+            ),
+        )
+
+
+def on_failed(state: NodeState, asked: IsrCall) -> None:
+    """It may have been applied: the proposals stand, and are asked again."""
+    state.isr_under_way = False
+    _again(state, asked)
+
+
+def on_ticked(state: NodeState) -> None:
+    """Every half of the lag time: who has fallen behind?"""
+    from cotidal.node.publishing import obey
+
+    if state.isr_retry_at is not None and state.now >= state.isr_retry_at:
+        state.isr_retry_at = None
+    if state.next_shrink is None or state.now < state.next_shrink:
+        return
+    state.next_shrink = Millis(state.now + shrink_interval(state))
+    for hosted in list(state.hosted.values()):
+        obey(state, hosted, shrink_isr(hosted.replica, state.now))
+
+
+def next_deadline(state: NodeState) -> Millis | None:
+    if state.isr_retry_at is not None and state.next_shrink is not None:
+        return min(state.isr_retry_at, state.next_shrink)
+    return state.next_shrink if state.isr_retry_at is None else state.isr_retry_at
+
+
+def shrink_interval(state: NodeState) -> int:
+    return max(1, lag_max_ms(state) // 2)
+
+
+def lag_max_ms(state: NodeState) -> int:
+    return int(state.config.settings.get("replica.lag.time.max.ms", LAG_MAX_MS))
+
+
+def _deliver(state: NodeState, partition: TopicPartition, answer: IsrAnswered) -> None:
+    from cotidal.node.publishing import obey
+
+    hosted = state.hosted.get(partition)
+    if hosted is not None:
+        obey(state, hosted, on_isr_answered(hosted.replica, answer, state.now))
+        if answer.error not in (ErrorCode.NONE,):
+            state.isr_retry_at = Millis(state.now + RETRY_MS)
+
+
+def _again(state: NodeState, asked: IsrCall) -> None:
+    """Ask again in a moment for those proposals that still stand."""
+    state.isr_retry_at = Millis(state.now + RETRY_MS)
+    for partition, put in asked.proposals.items():
+        hosted = state.hosted.get(partition)
+        if hosted is None or hosted.replica.leadership is None:
+            continue
+        leadership = hosted.replica.leadership
+        if leadership.epoch == put.leader_epoch and leadership.proposed is not None:
+            state.isr_proposals.setdefault(partition, put)
