@@ -15,7 +15,6 @@ from typing import Final, NamedTuple
 from cotidal.invariants import EPOCHS_ASCEND, OFFSETS_CONTIGUOUS
 from cotidal.values import EpochEntry, LeaderEpoch, Offset
 
-
 START: Final = Offset(0)
 BEFORE_ALL_EPOCHS: Final = LeaderEpoch(0)
 """Of the record that is not there, below offset 0. The first leader's epoch is 1."""
