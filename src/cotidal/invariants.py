@@ -21,3 +21,14 @@ DURABLE_BEFORE_TOLD: Final = "no message reveals state that is not yet durable"
 REPLAY_CANNOT_FAIL: Final = "replay of a committed record always succeeds"
 REPLIES_IN_ORDER: Final = "replies leave a connection in the order of its requests"
 ACKED_IS_KEPT: Final = "an acknowledged write is never lost while the rules promise it"
+
+# quorum
+
+VOTE_ONCE_PER_EPOCH: Final = "a voter's epoch never goes back, and in one epoch it votes once"
+MAJORITY_HOLDS_COMMITTED: Final = (
+    "what a quorum leader calls committed is on the disks of a majority, its own epoch's first"
+)
+COMMITTED_NEVER_CUT: Final = "no record below the high watermark of the metadata log is cut"
+LEADER_HOLDS_ITS_EPOCH: Final = "the last record of a quorum leader's log is of its own epoch"
+SNAPSHOT_AT_LOG_START: Final = "a metadata log that starts above 0 starts where a snapshot ends"
+ONE_CHANGE_OF_VOTERS: Final = "at most one change of the voters is uncommitted"

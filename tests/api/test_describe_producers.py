@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from cotidal.api.describe_producers import answer
-from cotidal.core.partition.replica import Leadership, Replica
+from cotidal.core.partition.replica import Appointment, Leadership, Replica
 from cotidal.errors import ErrorCode
 from cotidal.messages.producers import ProducerEntry, ProducerSnapshot
 from cotidal.messages.rpc.describe_producers import DescribeProducersRequest, TopicRequest
@@ -18,9 +18,10 @@ def hosted(cluster, number, *, leads=True):
     partition = TopicPartition("orders", number)
     replica = Replica(partition, cluster.image.topics["orders"].topic_id)
     if leads:
-        replica.leadership = Leadership(
-            epoch=0, epoch_start=0, partition_epoch=0, isr=(1, 2, 3), min_isr=1
+        told = Appointment(
+            node_id=1, epoch=0, partition_epoch=0, replicas=(1, 2, 3), isr=(1, 2, 3), min_isr=1
         )
+        replica.leadership = Leadership(told, epoch_start=0)
     cluster.view.replicas[partition] = replica
     return replica
 

@@ -15,10 +15,12 @@ from cotidal.core.partition.leader import (
     ACKS_ALL,
     Admitted,
     WriteRules,
+    acks_outcome,
     admit_batch,
     admit_delete,
     become_leader,
     on_appended,
+    on_partition_changed,
     stop_leading,
 )
 from cotidal.core.partition.replica import Appointment, Replica, on_log_failed, on_log_opened
@@ -59,7 +61,7 @@ def appointment(*, isr: int = 1, min_isr: int = 1) -> Appointment:
         node_id=NodeId(0),
         epoch=LeaderEpoch(5),
         partition_epoch=PartitionEpoch(9),
-        replicas=(NodeId(0),),
+        replicas=tuple(NodeId(n) for n in range(max(isr, min_isr))),
         isr=tuple(NodeId(n) for n in range(isr)),
         min_isr=min_isr,
     )
@@ -201,3 +203,51 @@ def test_records_are_deleted_up_to_the_high_watermark_only() -> None:
         verdict = admit_delete(replica, Offset(wrong))
         assert isinstance(verdict, Refusal)
         assert verdict.error is ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+# --- what acks=all is told ----------------------------------------------------------------------
+
+
+def test_acks_all_waits_until_the_high_watermark_has_passed_it() -> None:
+    replica = leading(end=10)
+    admit(replica, one_batch(records=3))
+    assert acks_outcome(replica, next_offset=Offset(13)) is False
+    on_appended(replica, Offset(13), Millis(0))
+    assert acks_outcome(replica, next_offset=Offset(13)) is True
+
+
+def test_an_isr_that_fell_short_after_the_commit_is_told() -> None:
+    replica = leading(end=10, isr=2, min_isr=1)
+    replica.high_watermark = Offset(10)
+    raised = appointment(isr=1, min_isr=2)._replace(partition_epoch=PartitionEpoch(10))
+    on_partition_changed(replica, raised, Millis(0))
+    verdict = acks_outcome(replica, next_offset=Offset(10))
+    assert isinstance(verdict, Refusal)
+    assert verdict.error is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+    assert "1 of min 2" in verdict.text
+
+
+def test_leadership_lost_fails_what_waits() -> None:
+    replica = leading(end=10)
+    stop_leading(replica, "moved")
+    verdict = acks_outcome(replica, next_offset=Offset(10))
+    assert isinstance(verdict, Refusal)
+    assert verdict.error is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_a_duplicate_of_what_is_not_committed_waits_with_its_original() -> None:
+    replica = leading(end=10, isr=2, min_isr=2)
+    batch = one_batch(records=2, producer_id=7, producer_epoch=0, base_sequence=0)
+    admit(replica, batch)
+    on_appended(replica, Offset(12), Millis(0))
+    again = admit(replica, batch)
+    assert isinstance(again, Admitted)
+    assert (again.next_offset, again.write) == (12, False)
+    assert acks_outcome(replica, next_offset=again.next_offset) is False
+
+
+def test_an_epoch_of_the_same_leader_begins_after_what_is_still_being_written() -> None:
+    replica = leading(end=10)
+    admit(replica, one_batch(records=3))
+    become_leader(replica, appointment()._replace(epoch=LeaderEpoch(6)), Millis(0))
+    assert replica.epochs.entries[-1] == (6, 13)

@@ -6,6 +6,7 @@ import pytest
 
 from cotidal.core.partition.producer_state import SEQUENCE_MAX, Producers, SeenBatch
 from cotidal.errors import ErrorCode, Refusal
+from cotidal.messages.batch import CONTROL_BIT
 from cotidal.values import Offset, WallMillis
 from headers import header
 
@@ -109,3 +110,27 @@ def test_idle_producers_are_forgotten() -> None:
     assert len(producers) == 1
     producers.forget_before(WallMillis(1_001))
     assert len(producers) == 0
+
+
+def test_a_producer_known_by_a_marker_alone_begins_its_epoch_with_sequence_zero() -> None:
+    producers = Producers()
+    producers.replay([header(attributes=CONTROL_BIT, producer_id=7, producer_epoch=2)])
+    assert producers.check(header(producer_id=7, producer_epoch=2, base_sequence=0)) is None
+    verdict = producers.check(header(producer_id=7, producer_epoch=2, base_sequence=4))
+    assert isinstance(verdict, Refusal)
+    assert verdict.error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_a_marker_does_not_forget_the_batches_of_its_epoch() -> None:
+    producers = producers_after((0, 3), epoch=2)
+    producers.replay([header(attributes=CONTROL_BIT, producer_id=7, producer_epoch=2)])
+    assert producers.check(header(producer_id=7, producer_epoch=2, base_sequence=3)) is None
+
+
+def test_a_follower_takes_what_a_leader_would_refuse() -> None:
+    """It copies: what its leader wrote is in the log, gap or not."""
+    producers = producers_after((0, 1))
+    late = header(producer_id=7, producer_epoch=0, base_sequence=9, base_offset=5)
+    assert isinstance(producers.check(late), Refusal)
+    producers.replay([late])
+    assert producers.check(header(producer_id=7, producer_epoch=0, base_sequence=10)) is None

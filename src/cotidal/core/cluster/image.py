@@ -13,6 +13,8 @@ Invariants of each partition, checked by ``check``:
   C2  a leader is in the ISR
   C3  a full ISR (min.insync.replicas and more) leaves the ELR empty   (checked where min is known)
   C4  with ELR on, no fenced broker is in an ISR
+  C5  replicas that are being added or removed are replicas; some remain when the removed have gone
+  C6  each replica has a directory, or none has
 
 Records of families that have no rules here yet (ACLs, SCRAM credentials, delegation tokens) are
 kept as they are in ``kept``, so that a snapshot loses nothing. Metadata transactions and the
@@ -74,6 +76,7 @@ from cotidal.messages.records.metadata import (
 )
 from cotidal.values import (
     NO_NODE,
+    ZERO_UUID,
     NodeId,
     PartitionEpoch,
     ProducerId,
@@ -240,6 +243,11 @@ class Image:
     def is_active(self, node_id: NodeId) -> bool:
         broker = self.brokers.get(node_id)
         return broker is not None and broker.active
+
+    def default_directory(self, node_id: NodeId) -> Uuid:
+        """A broker's only directory; otherwise it will choose one itself (KIP-858)."""
+        broker = self.brokers.get(node_id)
+        return broker.log_dirs[0] if broker and len(broker.log_dirs) == 1 else ZERO_UUID
 
     def __eq__(self, other: object) -> bool:
         """Equal in what they say; ``version`` counts how they came to say it."""
@@ -429,13 +437,18 @@ _SAID: Final = tuple(name for name in Image.__slots__ if name != "version")
 
 
 def check(image: Image) -> None:
-    """Assert C1, C2 and C4 (module head) of every partition."""
+    """Assert C1, C2 and C4 to C6 (module head) of every partition."""
     for topic in image.topics.values():
         for number, partition in topic.partitions.items():
             where = f"{topic.name}-{number}: {partition}"
             replicas = frozenset(partition.replicas)
             assert replicas.issuperset(partition.isr), f"C1 {where}"
             assert replicas.issuperset(partition.elr), f"C1 {where}"
+            assert replicas.issuperset(partition.adding), f"C5 {where}"
+            assert replicas.issuperset(partition.removing), f"C5 {where}"
+            assert replicas.difference(partition.removing), f"C5 {where}"
+            housed = len(partition.directories)
+            assert housed in (0, len(partition.replicas)), f"C6 {where}"
             assert not frozenset(partition.isr).intersection(partition.elr), f"C1 {where}"
             assert partition.leader == NO_NODE or partition.leader in partition.isr, f"C2 {where}"
             if image.elr_enabled:

@@ -17,7 +17,7 @@ from cotidal.messages.records.metadata import (
     RegisterBrokerRecord,
     RegisterControllerRecord,
 )
-from cotidal.values import BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch, Uuid
+from cotidal.values import ZERO_UUID, BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch, Uuid
 
 LEADER_UNCHANGED: Final = -2
 """PartitionChangeRecord.leader when the record says nothing of it."""
@@ -27,6 +27,10 @@ RECOVERING: Final = 1
 """recovery_state: the leader was elected uncleanly and has not yet confirmed it (KIP-704)."""
 
 RECOVERY_UNCHANGED: Final = -1
+
+LOST_DIRECTORY: Final = Uuid(bytes(15) + b"\x01")
+MIGRATING_DIRECTORY: Final = Uuid(bytes(15) + b"\x02")
+"""Reserved ids of KIP-858, beside ZERO_UUID: the broker has not said yet which directory."""
 
 
 class Endpoint(NamedTuple):
@@ -72,6 +76,14 @@ class Broker(NamedTuple):
                 return endpoint
         return None
 
+    def has_online(self, directory: Uuid) -> bool:
+        """Can it serve what is in this directory? One that says nothing of its directories can."""
+        if directory == LOST_DIRECTORY:
+            return False
+        if not self.log_dirs or directory in (ZERO_UUID, MIGRATING_DIRECTORY):
+            return True
+        return directory in self.log_dirs
+
 
 class ControllerNode(NamedTuple):
     """A registered controller."""
@@ -101,7 +113,17 @@ class Partition(NamedTuple):
     removing: tuple[NodeId, ...] = ()
     adding: tuple[NodeId, ...] = ()
     directories: tuple[Uuid, ...] = ()
+    """Where each replica keeps it, in the order of ``replicas``; older records say nothing."""
     recovery_state: int = RECOVERED
+
+    def directory(self, node_id: NodeId) -> Uuid:
+        if not self.directories or node_id not in self.replicas:
+            return ZERO_UUID
+        return self.directories[self.replicas.index(node_id)]
+
+    @property
+    def reassigning(self) -> bool:
+        return bool(self.adding or self.removing)
 
 
 def changed(partition: Partition, record: PartitionChangeRecord) -> Partition:

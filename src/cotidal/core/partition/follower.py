@@ -1,19 +1,25 @@
 """Follower side of one partition. Pure. KIP-101, 279, 320, 595.
 
-    Fetching     asks the leader for what follows its end          -> Truncating, Waiting
-    Truncating   the disk is cutting the log                       -> Fetching when it has
+    Fetching     asks the leader for what follows its end          -> Writing, Cutting, Waiting
+    Writing      the disk is writing what was fetched              -> Fetching when it has
+    Cutting      the disk is cutting the log                       -> Fetching when it has
     Waiting      backs off, or knows that its metadata is behind   -> Fetching, or a new role
+
+Writing and Cutting belong to the log, not to the role: a follower of another leader, too, waits
+for the disk before it asks.
 
   LOG_PREFIXES_MATCH  what is appended here is the leader's bytes, at the leader's offsets, in the
                       leader's epochs; what diverged is cut by epoch, never to the high watermark.
 
 Rules:
-  F1  an answer to a question of another epoch or another offset is dropped (KAFKA-18723)
+  F1  an answer to a question of another epoch, offset or last epoch is dropped (KAFKA-18723)
   F2  so are batches whose epoch is above the one that was asked in
   F3  a diverging answer moves neither high watermark nor log start (KAFKA-14704)
   F4  the high watermark is the leader's, moved into this log: it may go back after a failover
   F5  truncation is iterative: as often as the leader says that the logs still part (KIP-279)
   F6  the log start follows the leader's and never passes the high watermark
+  F7  a batch begins at or after our end. Only where we have nothing yet, because the leader's log
+      starts inside that batch, may it begin earlier: then so does our log
 """
 
 from __future__ import annotations
@@ -23,6 +29,7 @@ from typing import NamedTuple
 from cotidal.core.partition.effects import (
     AdvanceLogStart,
     AppendFetched,
+    LeadershipLost,
     PartitionEffect,
     Readable,
     RememberEpochs,
@@ -31,10 +38,12 @@ from cotidal.core.partition.effects import (
 )
 from cotidal.core.partition.epochs import UNDEFINED, EpochEnd
 from cotidal.core.partition.high_watermark import clamped
-from cotidal.core.partition.replica import Following, Replica
+from cotidal.core.partition.replica import Following, Replica, on_log_opened
 from cotidal.errors import ErrorCode
+from cotidal.invariants import OFFSETS_CONTIGUOUS, ONE_LEADER_PER_EPOCH
 from cotidal.messages.batch import Batches, BatchHeader
-from cotidal.values import LeaderEpoch, Millis, NodeId, Offset
+from cotidal.messages.producers import ProducerSnapshot
+from cotidal.values import NO_OFFSET, EpochEntry, LeaderEpoch, Millis, NodeId, Offset
 
 BACK_OFF_MS = 1_000
 """replica.fetch.backoff.ms."""
@@ -68,25 +77,38 @@ class LeaderEnds(NamedTuple):
     end_offset: Offset
 
 
-def follow(replica: Replica, *, leader: NodeId, epoch: LeaderEpoch) -> None:
+def follow(replica: Replica, *, leader: NodeId, epoch: LeaderEpoch) -> tuple[PartitionEffect, ...]:
     """Follow this leader in this epoch; a question under way is forgotten with the old role."""
+    following = replica.following
+    if following is not None and (following.leader, following.epoch) == (leader, epoch):
+        return ()
+    assert epoch >= replica.leader_epoch, ONE_LEADER_PER_EPOCH
+    lost: tuple[PartitionEffect, ...] = ()
+    if replica.leadership is not None:
+        reason = f"{replica.partition} is led by broker {leader} in epoch {epoch}"
+        lost = (LeadershipLost(reason),)
     replica.leadership = None
     replica.following = Following(leader=leader, epoch=epoch)
+    return lost
 
 
 def question(replica: Replica, now: Millis) -> Question | None:
-    """What to ask now; None while the log is being cut, written or backed off."""
+    """What to ask with the next fetch; None while the disk works, or while it must wait."""
     following = replica.following
-    if following is None or not replica.opened or replica.offline_reason is not None:
+    if following is None or following.lost_range or not _may_ask(replica, following, now):
         return None
-    if following.busy or following.needs_metadata or now < following.not_before:
+    return _question(replica, following)
+
+
+def question_of_ends(replica: Replica, now: Millis) -> Question | None:
+    """After OFFSET_OUT_OF_RANGE: the leader's log start and end are to be asked for instead.
+
+    A failure of that is an ``Answered`` with its error.
+    """
+    following = replica.following
+    if following is None or not following.lost_range or not _may_ask(replica, following, now):
         return None
-    return Question(
-        leader_epoch=following.epoch,
-        offset=replica.end_offset,
-        last_fetched_epoch=replica.epochs.latest,
-        start_offset=replica.start_offset,
-    )
+    return _question(replica, following)
 
 
 def on_answered(replica: Replica, answered: Answered, now: Millis) -> tuple[PartitionEffect, ...]:
@@ -95,28 +117,28 @@ def on_answered(replica: Replica, answered: Answered, now: Millis) -> tuple[Part
     if following is None or not _is_current(replica, following, answered.question):
         return ()  # F1
     if answered.error != ErrorCode.NONE:
-        return _on_refused(replica, following, answered.error, now)
+        _on_refused(following, answered.error, now)
+        return ()
+    following.lost_range = False
     if answered.diverging is not None:
-        return _on_diverged(replica, following, answered.diverging)  # F3
+        return _on_diverged(replica, answered.diverging)  # F3
     taken = _batches_to_take(answered.batches, answered.question.leader_epoch)
+    if taken.headers and taken.headers[0].base_offset < replica.end_offset:
+        return _on_overlapped(replica, following, taken, now)  # F7
     following.leader_high_watermark = answered.high_watermark
     following.leader_start = answered.start_offset
     if not taken.headers:
         return _follow_marks(replica, following)
-    following.busy = True
-    remember = _enter_epochs(replica, taken.headers)
-    replica.producers.replay(taken.headers)
-    replica.next_offset = taken.headers[-1].next_offset
-    return (*remember, AppendFetched(taken))
+    return _append(replica, taken)
 
 
 def on_appended(replica: Replica, end_offset: Offset) -> tuple[PartitionEffect, ...]:
     """What was fetched is written."""
+    assert replica.end_offset <= end_offset <= replica.next_offset, OFFSETS_CONTIGUOUS
     replica.end_offset = end_offset
     following = replica.following
     if following is None:
         return ()
-    following.busy = False
     return _follow_marks(replica, following)
 
 
@@ -127,36 +149,76 @@ def on_leader_ends(replica: Replica, ends: LeaderEnds) -> tuple[PartitionEffect,
         return ()
     following.lost_range = False
     if ends.end_offset < replica.end_offset:
-        return _cut(following, ends.end_offset)
+        return _cut(replica, ends.end_offset)
     if ends.start_offset > replica.end_offset:
-        following.busy = True
-        return (StartOver(ends.start_offset),)
+        return _start_over(replica, ends.start_offset)
     return ()
 
 
-def _is_current(replica: Replica, following: Following, asked: Question) -> bool:
-    return (
-        asked.leader_epoch == following.epoch
-        and asked.offset == replica.end_offset
-        and not following.busy
+def on_log_cut(
+    replica: Replica,
+    *,
+    start_offset: Offset,
+    end_offset: Offset,
+    epochs: tuple[EpochEntry, ...],
+    producers: ProducerSnapshot | None,
+    headers_after: tuple[BatchHeader, ...],
+) -> tuple[PartitionEffect, ...]:
+    """The disk has obeyed Truncate or StartOver, and this is what is left.
+
+    If the role has changed in the meantime, it is to be taken now.
+    """
+    on_log_opened(
+        replica,
+        start_offset=start_offset,
+        end_offset=end_offset,
+        high_watermark=replica.high_watermark,
+        epochs=epochs,
+        producers=producers,
+        headers_after=headers_after,
+    )
+    following = replica.following
+    if following is None or following.held is None:
+        return ()
+    held, following.held = following.held, None
+    return _append(replica, held)
+
+
+def _may_ask(replica: Replica, following: Following, now: Millis) -> bool:
+    if not replica.is_steady or replica.offline_reason is not None:
+        return False
+    return not following.needs_metadata and now >= following.not_before
+
+
+def _question(replica: Replica, following: Following) -> Question:
+    return Question(
+        leader_epoch=following.epoch,
+        offset=replica.end_offset,
+        last_fetched_epoch=replica.epochs.latest,
+        start_offset=replica.start_offset,
     )
 
 
-def _on_refused(
-    replica: Replica, following: Following, error: ErrorCode, now: Millis
-) -> tuple[PartitionEffect, ...]:
+def _is_current(replica: Replica, following: Following, asked: Question) -> bool:
+    """F1. Equal epoch, end and last epoch mean an equal log, and so an answer that still holds."""
+    return (
+        replica.is_steady
+        and asked.leader_epoch == following.epoch
+        and asked.offset == replica.end_offset
+        and asked.last_fetched_epoch == replica.epochs.latest
+    )
+
+
+def _on_refused(following: Following, error: ErrorCode, now: Millis) -> None:
     if error is ErrorCode.FENCED_LEADER_EPOCH:
         following.needs_metadata = True
-    elif error is ErrorCode.OFFSET_OUT_OF_RANGE:
+    elif error is ErrorCode.OFFSET_OUT_OF_RANGE and not following.lost_range:
         following.lost_range = True
     else:
         following.not_before = Millis(now + BACK_OFF_MS)
-    return ()
 
 
-def _on_diverged(
-    replica: Replica, following: Following, leader: EpochEnd
-) -> tuple[PartitionEffect, ...]:
+def _on_diverged(replica: Replica, leader: EpochEnd) -> tuple[PartitionEffect, ...]:
     """F5. The leader's largest epoch not above ours, and where it ended there."""
     ours = replica.epochs.end_of(leader.epoch, log_end=replica.end_offset)
     if ours == UNDEFINED:
@@ -165,12 +227,36 @@ def _on_diverged(
         cut = ours.end_offset
     else:
         cut = min(ours.end_offset, leader.end_offset)
-    return _cut(following, min(cut, replica.end_offset))
+    return _cut(replica, min(cut, replica.end_offset))
 
 
-def _cut(following: Following, offset: Offset) -> tuple[PartitionEffect, ...]:
-    following.busy = True
+def _on_overlapped(
+    replica: Replica, following: Following, taken: Batches, now: Millis
+) -> tuple[PartitionEffect, ...]:
+    """F7. Anything but a first batch that the leader's log start cuts through is not to be had."""
+    first = taken.headers[0]
+    if replica.start_offset < replica.end_offset or first.next_offset <= replica.end_offset:
+        following.not_before = Millis(now + BACK_OFF_MS)
+        return ()
+    following.held = taken
+    return _start_over(replica, first.base_offset)
+
+
+def _cut(replica: Replica, offset: Offset) -> tuple[PartitionEffect, ...]:
+    replica.opened = False
     return (Truncate(offset),)
+
+
+def _start_over(replica: Replica, offset: Offset) -> tuple[PartitionEffect, ...]:
+    replica.opened = False
+    return (StartOver(offset),)
+
+
+def _append(replica: Replica, taken: Batches) -> tuple[PartitionEffect, ...]:
+    remember = _enter_epochs(replica, taken.headers)
+    replica.producers.replay(taken.headers)
+    replica.next_offset = taken.headers[-1].next_offset
+    return (*remember, AppendFetched(taken))
 
 
 def _batches_to_take(batches: Batches, asked_epoch: LeaderEpoch) -> Batches:
@@ -195,6 +281,8 @@ def _enter_epochs(
 
 def _follow_marks(replica: Replica, following: Following) -> tuple[PartitionEffect, ...]:
     """F4, F6."""
+    if following.leader_high_watermark == NO_OFFSET:
+        return ()  # this leader has told nothing yet; what is written now is of the role before
     effects: list[PartitionEffect] = []
     reached = clamped(
         following.leader_high_watermark, start=replica.start_offset, end=replica.end_offset

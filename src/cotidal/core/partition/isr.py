@@ -15,9 +15,10 @@ from cotidal.values import NO_BROKER_EPOCH, BrokerEpoch, Millis, NodeId
 
 def maximal_isr(leadership: Leadership) -> tuple[NodeId, ...]:
     """Everyone who could be elected as far as the ISR goes."""
-    if leadership.proposed is None or len(leadership.proposed) < len(leadership.isr):
+    proposed = leadership.proposed
+    if proposed is None or len(proposed) < len(leadership.isr):
         return leadership.isr
-    return leadership.proposed
+    return proposed
 
 
 def must_wait_for(
@@ -30,7 +31,7 @@ def must_wait_for(
     """
     if node_id in maximal_isr(leadership):
         return True
-    return node_id in leadership.active and progress.is_caught_up(
+    return _is_eligible(leadership, node_id, progress) and progress.is_caught_up(
         leader_end=replica.end_offset, now=now, lag_max_ms=leadership.lag_max_ms
     )
 
@@ -41,12 +42,9 @@ def may_join(replica: Replica, leadership: Leadership, node_id: NodeId, progress
     It must reach the high watermark, *and* what this leader found when it took over: the high
     watermark may still be behind what was committed under the leader before (KAFKA-7128).
     """
-    if leadership.proposed is not None or node_id in leadership.isr:
+    if leadership.proposal is not None or node_id in leadership.isr:
         return False
-    known = leadership.active.get(node_id)
-    if known is None:
-        return False
-    if progress.broker_epoch not in (known, NO_BROKER_EPOCH):
+    if not _is_eligible(leadership, node_id, progress):
         return False
     reached = progress.end_offset
     return reached >= replica.high_watermark and reached >= leadership.epoch_start
@@ -66,9 +64,15 @@ def out_of_sync(replica: Replica, leadership: Leadership, now: Millis) -> tuple[
 
 def propose(leadership: Leadership, isr: tuple[NodeId, ...]) -> ProposeIsr:
     """Remember what is asked for, and say it with the incarnations that we saw fetching."""
-    leadership.proposed = isr
     members = tuple(IsrMember(node_id, _incarnation(leadership, node_id)) for node_id in isr)
-    return ProposeIsr(members, leadership.epoch, leadership.partition_epoch)
+    leadership.proposal = ProposeIsr(members, leadership.epoch, leadership.partition_epoch)
+    return leadership.proposal
+
+
+def _is_eligible(leadership: Leadership, node_id: NodeId, progress: Progress) -> bool:
+    """Unfenced, not shutting down, and what we know of it is of the incarnation that lives."""
+    known = leadership.active.get(node_id)
+    return known is not None and progress.broker_epoch in (known, NO_BROKER_EPOCH)
 
 
 def _incarnation(leadership: Leadership, node_id: NodeId) -> BrokerEpoch:

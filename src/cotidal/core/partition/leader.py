@@ -23,15 +23,22 @@ from cotidal.core.partition.effects import (
     EndMoved,
     LeadershipLost,
     PartitionEffect,
+    ProposeIsr,
     Readable,
     RememberEpochs,
 )
 from cotidal.core.partition.high_watermark import committed_offset
-from cotidal.core.partition.isr import may_join, must_wait_for, out_of_sync, propose
+from cotidal.core.partition.isr import (
+    maximal_isr,
+    may_join,
+    must_wait_for,
+    out_of_sync,
+    propose,
+)
 from cotidal.core.partition.progress import NEVER, Progress
 from cotidal.core.partition.replica import Appointment, Leadership, Replica
 from cotidal.errors import ErrorCode, Refusal
-from cotidal.invariants import HIGH_WATERMARK_IN_LOG, OFFSETS_CONTIGUOUS
+from cotidal.invariants import HIGH_WATERMARK_IN_LOG, OFFSETS_CONTIGUOUS, ONE_LEADER_PER_EPOCH
 from cotidal.messages.batch import Batches
 from cotidal.values import (
     NO_EPOCH,
@@ -79,9 +86,9 @@ class FollowerFetched(NamedTuple):
 class IsrAnswered(NamedTuple):
     """The controller's answer to ProposeIsr."""
 
+    asked: ProposeIsr
+    """What it answers. A late answer to an earlier proposal says nothing about this one."""
     error: ErrorCode
-    asked_epoch: LeaderEpoch
-    """The leader epoch in which it was asked."""
     leader_epoch: LeaderEpoch = NO_EPOCH
     partition_epoch: PartitionEpoch = PartitionEpoch(-1)
     isr: tuple[NodeId, ...] = ()
@@ -106,9 +113,12 @@ def become_leader(replica: Replica, told: Appointment, now: Millis) -> tuple[Par
     Of a new leader's followers nothing is known until they fetch. Where the same leader goes on in
     a later epoch, it knows how far they are; only their clocks start again.
     """
+    assert replica.opened, OFFSETS_CONTIGUOUS
+    assert told.epoch >= replica.leader_epoch, ONE_LEADER_PER_EPOCH
     before = replica.leadership
     replica.following = None
-    leadership = replica.leadership = Leadership(told, epoch_start=replica.end_offset)
+    epoch_start = replica.next_offset  # what the disk is still writing is of an earlier epoch
+    leadership = replica.leadership = Leadership(told, epoch_start=epoch_start)
     for node_id in told.replicas:
         if node_id == told.node_id:
             continue
@@ -118,7 +128,7 @@ def become_leader(replica: Replica, told: Appointment, now: Millis) -> tuple[Par
             known.restart_clock(caught_up=caught_up)
         leadership.followers[node_id] = known or Progress(caught_up=caught_up)
     remember: tuple[PartitionEffect, ...] = ()
-    if replica.epochs.assign(told.epoch, start_offset=replica.end_offset):
+    if replica.epochs.assign(told.epoch, start_offset=epoch_start):
         remember = (RememberEpochs(tuple(replica.epochs.entries)),)
     return (*remember, *advance_high_watermark(replica, now))
 
@@ -129,12 +139,13 @@ def on_partition_changed(
     """The controller committed something else in the same leader epoch: it outranks a proposal."""
     leadership = replica.leadership
     assert leadership is not None
-    leadership.min_isr = told.min_isr
+    assert told.epoch == leadership.epoch, ONE_LEADER_PER_EPOCH
+    leadership.min_isr = told.effective_min_isr
     leadership.lag_max_ms = told.lag_max_ms
     leadership.active = told.active
     if told.partition_epoch >= leadership.partition_epoch:
         if told.partition_epoch > leadership.partition_epoch:
-            leadership.proposed = None
+            leadership.proposal = None
         leadership.partition_epoch = told.partition_epoch
         leadership.isr = told.isr
         _assign_followers(leadership, told)
@@ -146,8 +157,8 @@ def on_follower_fetched(
 ) -> tuple[PartitionEffect, ...]:
     """Record how far a follower has got; return what that now allows.
 
-    ``reading.admit_fetch`` has already answered: leader epoch behind or ahead, not leader, not
-    assigned, stale incarnation, below log start, diverged, past the end.
+    Only for a fetch that ``reading.admit_replica_fetch`` granted: a diverging follower has got
+    nowhere (KAFKA-13141). Its answer carries the high watermark from before this.
     """
     leadership = replica.leadership
     assert leadership is not None
@@ -168,7 +179,7 @@ def on_follower_fetched(
 def shrink_isr(replica: Replica, now: Millis) -> tuple[PartitionEffect, ...]:
     """Every half of replica.lag.time.max.ms: propose an ISR without those that fell behind."""
     leadership = replica.leadership
-    if leadership is None or leadership.proposed is not None:
+    if leadership is None or leadership.proposal is not None:
         return ()
     behind = out_of_sync(replica, leadership, now)
     if not behind:
@@ -184,12 +195,11 @@ def on_isr_answered(
 
     Refused for a member that may not join, or not attempted: back to what is committed. Refused
     because our knowledge is old: the proposal stands until metadata comes, for it may have been
-    applied. Anything else: ask again.
+    applied. Anything else: ask the same again, with the incarnations that were seen then; one that
+    has come up since must first show how far it is.
     """
     leadership = replica.leadership
-    if leadership is None or leadership.proposed is None:
-        return ()
-    if answered.asked_epoch != leadership.epoch:
+    if leadership is None or leadership.proposal != answered.asked:
         return ()
     if answered.error is ErrorCode.NONE:
         if (
@@ -198,14 +208,14 @@ def on_isr_answered(
         ):
             leadership.isr = answered.isr
             leadership.partition_epoch = answered.partition_epoch
-            leadership.proposed = None
+            leadership.proposal = None
         return advance_high_watermark(replica, now)
     if answered.error in _REVERT:
-        leadership.proposed = None
+        leadership.proposal = None
         return advance_high_watermark(replica, now)
     if answered.error in _WAIT_FOR_METADATA:
         return ()
-    return (propose(leadership, leadership.proposed),)
+    return (answered.asked,)
 
 
 def stop_leading(replica: Replica, reason: str) -> tuple[PartitionEffect, ...]:
@@ -264,6 +274,26 @@ def on_appended(replica: Replica, end_offset: Offset, now: Millis) -> tuple[Part
     assert replica.end_offset <= end_offset <= replica.next_offset, OFFSETS_CONTIGUOUS
     replica.end_offset = end_offset
     return (EndMoved(end_offset), *advance_high_watermark(replica, now))
+
+
+def acks_outcome(replica: Replica, *, next_offset: Offset) -> Refusal | bool:
+    """What an acks=all write is told that waits for ``next_offset``; False while it waits.
+
+    It is committed when the high watermark has reached it. If the ISR has fallen below its minimum
+    between that and this question, it is written but promised to nobody (20).
+    """
+    leadership = replica.leadership
+    if leadership is None:
+        return _not_leader(replica)
+    if replica.high_watermark < next_offset:
+        return False
+    members = len(maximal_isr(leadership))
+    if members >= leadership.min_isr:
+        return True
+    return Refusal(
+        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        f"written, but the ISR of {replica.partition} is now {members} of min {leadership.min_isr}",
+    )
 
 
 def advance_high_watermark(replica: Replica, now: Millis) -> tuple[PartitionEffect, ...]:

@@ -95,9 +95,8 @@ class Producers:
         if batch.producer_epoch > known.epoch:
             return None if batch.base_sequence == 0 else _gap(batch, expected=0)
         last = known.last
-        if last is None:
-            return None
-        expected = (last.last_sequence + 1) & SEQUENCE_MAX
+        # Known by a marker alone: its epoch has begun, and no batch of it has come.
+        expected = 0 if last is None else (last.last_sequence + 1) & SEQUENCE_MAX
         if batch.base_sequence == expected:
             return None
         for seen in known.batches:

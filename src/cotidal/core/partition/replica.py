@@ -2,7 +2,7 @@
 
 States and what moves where:
 
-    Opening    the log is being opened                  -> Idle on LogOpened
+    Opening    the disk is opening or cutting the log   -> Idle, or the role it had, when it has
     Idle       the log is open, no role                 -> Leader, Follower
     Leader     takes writes, serves reads               -> Leader of a later epoch, Follower, Idle
     Follower   copies a leader's log (follower.py)      -> Follower of another, Leader, Idle
@@ -12,6 +12,7 @@ States and what moves where:
 
 ``next_offset`` runs ahead of ``end_offset`` by what has been given to the log and not yet been
 reported as written; a batch that is only on its way is never readable and never acknowledged.
+While the disk cuts the log, where it ends is not known: no role is taken and nothing is served.
 """
 
 from __future__ import annotations
@@ -20,16 +21,17 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from cotidal.core.partition.effects import PartitionEffect, RememberProducers
+from cotidal.core.partition.effects import PartitionEffect, ProposeIsr, RememberProducers
 from cotidal.core.partition.epochs import EpochCache
 from cotidal.core.partition.high_watermark import clamped
 from cotidal.core.partition.producer_state import Producers
 from cotidal.core.partition.progress import Progress
-from cotidal.invariants import HIGH_WATERMARK_IN_LOG
-from cotidal.messages.batch import BatchHeader
+from cotidal.invariants import EPOCHS_ASCEND, HIGH_WATERMARK_IN_LOG, ONE_LEADER_PER_EPOCH
+from cotidal.messages.batch import Batches, BatchHeader
 from cotidal.messages.producers import ProducerSnapshot
 from cotidal.values import (
     NO_EPOCH,
+    NO_OFFSET,
     BrokerEpoch,
     EpochEntry,
     LeaderEpoch,
@@ -55,7 +57,7 @@ class Leadership:
         "min_isr",
         "node_id",
         "partition_epoch",
-        "proposed",
+        "proposal",
     )
 
     def __init__(self, told: Appointment, *, epoch_start: Offset) -> None:
@@ -66,13 +68,20 @@ class Leadership:
         self.partition_epoch = told.partition_epoch
         self.isr = told.isr
         """As the controller has committed it."""
-        self.proposed: tuple[NodeId, ...] | None = None
+        self.proposal: ProposeIsr | None = None
         """Asked for and not yet answered. One at a time."""
-        self.min_isr = told.min_isr
+        self.min_isr = told.effective_min_isr
         self.lag_max_ms = told.lag_max_ms
         self.active = told.active
         """Brokers that may be in an ISR, with the epoch of their incarnation."""
         self.followers: dict[NodeId, Progress] = {}
+
+    @property
+    def proposed(self) -> tuple[NodeId, ...] | None:
+        """The ISR that was asked for."""
+        if self.proposal is None:
+            return None
+        return tuple(member.node_id for member in self.proposal.isr)
 
 
 class Appointment(NamedTuple):
@@ -87,13 +96,18 @@ class Appointment(NamedTuple):
     lag_max_ms: int = 10_000
     active: Mapping[NodeId, BrokerEpoch] = MappingProxyType({})
 
+    @property
+    def effective_min_isr(self) -> int:
+        """No more than there are replicas, or a topic with few could never be written."""
+        return min(self.min_isr, len(self.replicas))
+
 
 class Following:
     """What only a follower has: whom it follows, and what it waits for."""
 
     __slots__ = (
-        "busy",
         "epoch",
+        "held",
         "leader",
         "leader_high_watermark",
         "leader_start",
@@ -105,15 +119,16 @@ class Following:
     def __init__(self, *, leader: NodeId, epoch: LeaderEpoch) -> None:
         self.leader = leader
         self.epoch = epoch
-        self.busy = False
-        """The disk is writing or cutting: the end of the log is about to move."""
+        self.held: Batches | None = None
+        """Fetched, and written as soon as the disk has emptied the log for it."""
         self.needs_metadata = False
         """The leader has been told of a later epoch than we have."""
         self.lost_range = False
         """Our end is outside the leader's log: its ends must be asked for."""
         self.not_before = Millis(0)
-        self.leader_high_watermark = Offset(0)
-        self.leader_start = Offset(0)
+        self.leader_high_watermark = NO_OFFSET
+        """-1 until this leader has answered: its follower's own stands until then."""
+        self.leader_start = NO_OFFSET
 
 
 class Replica:
@@ -149,6 +164,11 @@ class Replica:
         self.following: Following | None = None
 
     @property
+    def is_steady(self) -> bool:
+        """The disk has done all it was asked: where the log ends is known."""
+        return self.opened and self.next_offset == self.end_offset
+
+    @property
     def last_stable_offset(self) -> Offset:
         """Where a read_committed consumer stops: no transaction is ever open here yet."""
         return self.high_watermark
@@ -168,6 +188,9 @@ class Replica:
             <= self.end_offset
             <= self.next_offset
         ), HIGH_WATERMARK_IN_LOG
+        assert self.leadership is None or self.following is None, ONE_LEADER_PER_EPOCH
+        if self.epochs.entries:
+            assert self.epochs.entries[-1].start_offset <= self.next_offset, EPOCHS_ASCEND
 
 
 def on_log_opened(
@@ -180,18 +203,21 @@ def on_log_opened(
     producers: ProducerSnapshot | None,
     headers_after: tuple[BatchHeader, ...],
 ) -> None:
-    """Rebuild everything that the core knows about a log from what was found on disk."""
+    """Rebuild everything that the core knows about a log from what was found on disk.
+
+    An epoch entered by a leader that then wrote nothing in it is not in the log: it goes, so that
+    a follower never asks about it (the entry is cut even where the log needs no cut).
+    """
     replica.opened = True
     replica.start_offset = start_offset
     replica.end_offset = replica.next_offset = end_offset
     replica.high_watermark = clamped(high_watermark, start=start_offset, end=end_offset)
     replica.epochs = EpochCache(epochs)
+    replica.epochs.cut_from(end_offset)
     replica.producers = Producers()
     if producers is not None:
         replica.producers.load(producers)
     replica.producers.replay(headers_after)
-    if replica.following is not None:
-        replica.following.busy = False
     replica.check()
 
 
@@ -202,8 +228,12 @@ def on_log_failed(replica: Replica, reason: str) -> None:
 
 
 def on_start_moved(replica: Replica, start_offset: Offset) -> bool:
-    """Records below are deleted; True if the epoch cache changed with them."""
+    """Records below are deleted; True if the epoch cache changed with them.
+
+    Only committed records are: a follower whose leader has told it less since then knows now.
+    """
     replica.start_offset = max(replica.start_offset, start_offset)
+    replica.high_watermark = max(replica.high_watermark, replica.start_offset)
     changed = replica.epochs.cut_below(replica.start_offset)
     replica.check()
     return changed

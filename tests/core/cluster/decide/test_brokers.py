@@ -122,15 +122,23 @@ def test_unfencing_elects_where_nobody_leads(scene):
     assert decide_unfence(cluster.controller, 1) == ()
 
 
-def test_unregistering_removes_the_broker_from_isr_and_image(scene):
+def test_unregistering_removes_the_broker_from_the_image(scene):
     cluster = scene()
     cluster.create("orders", (1, 2, 3))
+    cluster.apply(decide_fence(cluster.controller, 1))
     cluster.apply(decide_unregister(cluster.controller, 1))
     assert 1 not in cluster.image.brokers
     assert (cluster.partition().leader, cluster.partition().isr) == (2, (2, 3))
     refused = decide_unregister(cluster.controller, 1)
     assert isinstance(refused, Refusal)
     assert refused.error is ErrorCode.BROKER_ID_NOT_REGISTERED
+
+
+def test_broker_that_runs_cannot_be_unregistered(scene):
+    cluster = scene()
+    refused = decide_unregister(cluster.controller, 1)
+    assert isinstance(refused, Refusal)
+    assert refused.error is ErrorCode.INVALID_REQUEST
 
 
 def test_heartbeat_of_another_epoch_is_stale(scene):

@@ -8,6 +8,7 @@ from cotidal.core.cluster.decide.brokers import (
     decide_unfence,
 )
 from cotidal.core.cluster.decide.leaders import (
+    Assignment,
     Election,
     Rules,
     change,
@@ -37,6 +38,10 @@ def partition(**fields):
 def changes(before, *, alive=(1, 2, 3), rules=WITH_ELR, **wanted):
     record = change(TOPIC_ID, 0, before, rules, lambda node: node in alive, **wanted)
     return before if record is None else changed(before, record)
+
+
+def assigned(*replicas, adding=(), removing=()):
+    return Assignment(replicas, adding, removing, ())
 
 
 def test_leader_in_isr_keeps_leading_and_its_epoch():
@@ -143,12 +148,12 @@ def test_without_elr_the_last_member_stays_in_the_isr_and_nobody_leads():
 
 
 def test_losing_a_replica_raises_the_leader_epoch_of_the_same_leader():
-    after = changes(partition(), replicas=(1, 2), isr=(1, 2))
+    after = changes(partition(), assignment=assigned(1, 2), isr=(1, 2))
     assert (after.leader, after.leader_epoch) == (1, 6)
 
 
 def test_gaining_a_replica_does_not_raise_the_leader_epoch():
-    after = changes(partition(replicas=(1, 2), isr=(1, 2)), replicas=(1, 2, 3))
+    after = changes(partition(replicas=(1, 2), isr=(1, 2)), assignment=assigned(1, 2, 3))
     assert (after.leader_epoch, after.partition_epoch) == (5, 10)
 
 

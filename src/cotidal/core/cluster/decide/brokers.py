@@ -4,7 +4,7 @@
   active --- silent for a session, or wants out ---> fenced
   active --- wants to shut down, and leads ---> in controlled shutdown --- leads nothing, and every
              active broker knows ---> told to exit, fenced
-  any --- unregistered ---> gone
+  fenced --- unregistered ---> gone
 
 A broker that is fenced or in controlled shutdown is in no ISR and leads nothing; the same batch of
 records that says so moves its leaderships. A new incarnation is treated as if the old one had been
@@ -13,7 +13,7 @@ and unless it names the epoch of the old one, which only a clean shutdown leaves
 lost the end of its logs, so that it leaves every ELR too.
 
 A broker's epoch is the offset of the record that registers it. Who is silent, and who knows what,
-is soft state of the caller.
+is soft state (sessions.py). What happens to a broker's directories is in directories.py.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from cotidal.core.cluster.controller import Controller, Decided, Records
-from cotidal.core.cluster.decide.features import SUPPORTED
+from cotidal.core.cluster.decide.directories import decide_directories
+from cotidal.core.cluster.decide.features import SUPPORTED, refuse_levels
+from cotidal.core.cluster.decide.isr import refuse_sender
 from cotidal.core.cluster.decide.leaders import with_broker, without_broker
 from cotidal.core.cluster.image import Broker, Endpoint, FeatureRange, Image, broker_record
 from cotidal.errors import ErrorCode, Refusal
@@ -56,6 +58,9 @@ class Heartbeat(NamedTuple):
     """The last offset of the metadata log that the broker has applied."""
     want_fence: bool
     want_shutdown: bool
+    offline_log_dirs: tuple[Uuid, ...] = ()
+    cordoned_log_dirs: tuple[Uuid, ...] | None = None
+    """None: nothing is said of them."""
 
 
 class HeartbeatDecided(NamedTuple):
@@ -113,9 +118,10 @@ def decide_heartbeat(
 ) -> HeartbeatDecided | Refusal:
     """``everyone_knows``: every active broker has applied the records of this broker's controlled
     shutdown, so that nobody will ask it for anything any more."""
-    broker = _registered(controller.image, beat.node_id, beat.epoch)
-    if isinstance(broker, Refusal):
-        return broker
+    stale = refuse_sender(controller.image, beat.node_id, beat.epoch)
+    if stale is not None:
+        return stale
+    broker = controller.image.brokers[beat.node_id]
     caught_up = beat.metadata_offset >= broker.epoch
     records: Records = ()
     fenced, leave = broker.fenced, False
@@ -130,6 +136,12 @@ def decide_heartbeat(
             records = decide_controlled_shutdown(controller, beat.node_id)
         elif not broker.in_controlled_shutdown or everyone_knows:
             records, fenced, leave = decide_fence(controller, beat.node_id), True, True
+    if not records:
+        # A broker repeats itself with each heartbeat: its directories wait until it is told in or
+        # out, because both would change the same partitions.
+        records = decide_directories(
+            controller, broker, offline=beat.offline_log_dirs, cordoned=beat.cordoned_log_dirs
+        )
     return HeartbeatDecided(records, caught_up, fenced, leave)
 
 
@@ -172,6 +184,11 @@ def decide_unregister(controller: Controller, node_id: NodeId) -> Decided:
     broker = controller.image.brokers.get(node_id)
     if broker is None:
         return Refusal(ErrorCode.BROKER_ID_NOT_REGISTERED, f"no broker {node_id} is registered")
+    if not broker.fenced:
+        return Refusal(
+            ErrorCode.INVALID_REQUEST,
+            f"broker {node_id} is running; stop it before you unregister it",
+        )
     gone = UnregisterBrokerRecord(broker_id=node_id, broker_epoch=broker.epoch)
     return (*without_broker(controller, node_id), gone)
 
@@ -182,20 +199,6 @@ def leads(image: Image, node_id: NodeId) -> bool:
         for topic in image.topics.values()
         for partition in topic.partitions.values()
     )
-
-
-def _registered(image: Image, node_id: NodeId, epoch: BrokerEpoch) -> Broker | Refusal:
-    broker = image.brokers.get(node_id)
-    if broker is None:
-        return Refusal(
-            ErrorCode.STALE_BROKER_EPOCH, f"no broker {node_id} is registered; register again"
-        )
-    if broker.epoch != epoch:
-        return Refusal(
-            ErrorCode.STALE_BROKER_EPOCH,
-            f"broker {node_id} is registered with epoch {broker.epoch}, not {epoch}",
-        )
-    return broker
 
 
 def _refuse_registration(image: Image, asked: Registration) -> Refusal | None:
@@ -210,13 +213,4 @@ def _refuse_registration(image: Image, asked: Registration) -> Refusal | None:
         return Refusal(
             ErrorCode.INVALID_REGISTRATION, f"broker {asked.node_id} names a directory twice"
         )
-    ranges = {feature.name: feature for feature in asked.features}
-    for name, level in image.features.items():
-        offered = ranges.get(name)
-        if offered is None or not offered.oldest <= level <= offered.newest:
-            span = f"{offered.oldest} to {offered.newest}" if offered else "none"
-            return Refusal(
-                ErrorCode.UNSUPPORTED_VERSION,
-                f"the cluster is at {name} {level}, broker {asked.node_id} supports {span}",
-            )
-    return None
+    return refuse_levels(image, f"broker {asked.node_id}", asked.features)

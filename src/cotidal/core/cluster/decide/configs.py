@@ -4,18 +4,25 @@ One resource is changed wholly or not at all. The values that would hold togethe
 only the changed ones. With ELR on (KIP-966) min.insync.replicas says who may lead, so that
 
   - it cannot differ between brokers, and the cluster-wide value cannot be removed
-  - a change of it clears the ELR of the topics that it concerns (ClearElrRecord)
+  - a change of it clears the ELR of the topics that it concerns (ClearElrRecord). A partition that
+    nobody leads keeps its own: nothing was written meanwhile, and it has nothing else to go by
+
+A change of unclean.leader.election.enable elects at once where it lets somebody lead.
 
 APPEND and SUBTRACT start from what holds now, inherited values too (Kafka starts from the default).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from copy import copy
+from itertools import islice
 from typing import Final, NamedTuple
 
 from cotidal import settings
 from cotidal.core.cluster.controller import Controller, Decided
+from cotidal.core.cluster.decide.elections import ELECTIONS_PER_PASS_MAX
+from cotidal.core.cluster.decide.leaders import elect_leaderless
 from cotidal.core.cluster.image import (
     BROKER_RESOURCE,
     CLUSTER_DEFAULT,
@@ -26,7 +33,11 @@ from cotidal.core.cluster.image import (
     MetadataRecord,
 )
 from cotidal.errors import ErrorCode, Refusal
-from cotidal.messages.records.metadata import ClearElrRecord, ConfigRecord
+from cotidal.messages.records.metadata import (
+    ClearElrRecord,
+    ConfigRecord,
+    PartitionChangeRecord,
+)
 from cotidal.settings import Dynamic, Kind, Setting, Wrong
 from cotidal.values import NodeId
 
@@ -36,6 +47,7 @@ APPEND: Final = 2
 SUBTRACT: Final = 3
 
 MIN_ISR: Final = "min.insync.replicas"
+UNCLEAN: Final = "unclean.leader.election.enable"
 
 _TABLES: Final[Mapping[int, Mapping[str, Setting]]] = {
     TOPIC_RESOURCE: settings.TOPIC,
@@ -213,7 +225,34 @@ def _decide(
     min_isr_changes = MIN_ISR in wanted and wanted[MIN_ISR] != current.get(MIN_ISR)
     if controller.image.elr_enabled and concerned and min_isr_changes:
         records.append(ClearElrRecord(topic_name=resource_name))
+        records += _kept_elrs(controller.image, resource_name)
+    if concerned and UNCLEAN in wanted:
+        records += _elected_by_now(controller, resource, {**current, **wanted})
     return tuple(records)
+
+
+def _kept_elrs(image: Image, topic: str) -> Iterator[PartitionChangeRecord]:
+    for each in (image.topics[topic],) if topic else image.topics.values():
+        for number, partition in each.partitions.items():
+            if not partition.isr and (partition.elr or partition.last_known_elr):
+                yield PartitionChangeRecord(
+                    partition_id=number,
+                    topic_id=each.topic_id,
+                    eligible_leader_replicas=partition.elr,
+                    last_known_elr=partition.last_known_elr,
+                )
+
+
+def _elected_by_now(
+    controller: Controller, resource: ConfigResource, values: Mapping[str, str | None]
+) -> Iterator[PartitionChangeRecord]:
+    """Elections that these settings of the resource allow; the clock's sweep finds the rest."""
+    held = {name: value for name, value in values.items() if value is not None}
+    image = copy(controller.image)  # shallow: nothing of it is changed but what ``configs`` names
+    image.configs = {**image.configs, resource: held}
+    after = Controller(image, controller.entropy, controller.settings, node_id=controller.node_id)
+    topic = resource[1] if resource[0] == TOPIC_RESOURCE else None
+    return islice(elect_leaderless(after, topic), ELECTIONS_PER_PASS_MAX)
 
 
 def _refuse_values(

@@ -17,7 +17,7 @@ from cotidal.core.cluster.placement import Assignment, place
 from cotidal.errors import ErrorCode, Refusal
 from cotidal.limits import PARTITIONS_PER_DECISION_MAX, TOPIC_NAME_LENGTH_MAX
 from cotidal.messages.records.metadata import PartitionRecord, RemoveTopicRecord, TopicRecord
-from cotidal.values import ZERO_UUID, LeaderEpoch, NodeId, PartitionEpoch, Uuid
+from cotidal.values import LeaderEpoch, NodeId, PartitionEpoch, Uuid
 
 INTERNAL_TOPICS: Final = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 
@@ -293,14 +293,8 @@ def _new_partition(image: Image, replicas: Assignment) -> Partition:
         leader=isr[0],
         leader_epoch=LeaderEpoch(0),
         partition_epoch=PartitionEpoch(0),
-        directories=tuple(_directory(image, replica) for replica in replicas),
+        directories=tuple(image.default_directory(replica) for replica in replicas),
     )
-
-
-def _directory(image: Image, node_id: NodeId) -> Uuid:
-    """A broker's only directory; otherwise it will choose one itself (KIP-858)."""
-    log_dirs = image.brokers[node_id].log_dirs
-    return log_dirs[0] if len(log_dirs) == 1 else ZERO_UUID
 
 
 def _new_topic_id(controller: Controller) -> Uuid:
