@@ -28,13 +28,13 @@ from cotidal.broker.counters import Counters
 from cotidal.broker.driver import wall_millis
 from cotidal.broker.flushing import Flushing
 from cotidal.broker.journal import Journal
-from cotidal.broker.lane import Lane, log_config
+from cotidal.broker.lane import Lane
 from cotidal.broker.reading import Reading
 from cotidal.broker.removal import Removal
 from cotidal.broker.worker import Done, Failed, Outcome, Worker
 from cotidal.limits import APPEND_STALL_MS, LARGE_APPEND_BYTES
 from cotidal.log.contract import Appended as Written
-from cotidal.log.contract import Opened, Retained
+from cotidal.log.contract import Opened, Retained, log_config
 from cotidal.log.failure import LogError
 from cotidal.log.filesystem import FileSystem
 from cotidal.log.log import Log

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from cotidal.broker.worker import Outcome, Worker
-from cotidal.log.contract import LogConfig
 from cotidal.log.log import Log
 from cotidal.values import TopicPartition, Uuid
 
@@ -79,23 +78,3 @@ class Lane:
                 self._waiting.popleft()()
 
         worker.submit(work, back)
-
-
-def log_config(settings: Mapping[str, str]) -> LogConfig:
-    """What files depend on, from a topic's effective settings."""
-    default = LogConfig()
-
-    def number(name: str, otherwise: int) -> int:
-        return int(settings.get(name, otherwise))
-
-    return LogConfig(
-        segment_bytes=number("segment.bytes", default.segment_bytes),
-        segment_ms=number("segment.ms", default.segment_ms),
-        segment_jitter_ms=number("segment.jitter.ms", default.segment_jitter_ms),
-        index_interval_bytes=number("index.interval.bytes", default.index_interval_bytes),
-        segment_index_bytes=number("segment.index.bytes", default.segment_index_bytes),
-        retention_ms=number("retention.ms", default.retention_ms),
-        retention_bytes=number("retention.bytes", default.retention_bytes),
-        file_delete_delay_ms=number("file.delete.delay.ms", default.file_delete_delay_ms),
-        compacted="compact" in settings.get("cleanup.policy", ""),
-    )

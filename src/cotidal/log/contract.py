@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from cotidal.messages.batch import BatchHeader
@@ -24,6 +25,26 @@ class LogConfig(NamedTuple):
     file_delete_delay_ms: int = 60_000
     compacted: bool = False
     """Gaps between segments are compaction's work, not a crash's."""
+
+
+def log_config(settings: Mapping[str, str]) -> LogConfig:
+    """What files depend on, from a topic's effective settings."""
+    default = LogConfig()
+
+    def number(name: str, otherwise: int) -> int:
+        return int(settings.get(name, otherwise))
+
+    return LogConfig(
+        segment_bytes=number("segment.bytes", default.segment_bytes),
+        segment_ms=number("segment.ms", default.segment_ms),
+        segment_jitter_ms=number("segment.jitter.ms", default.segment_jitter_ms),
+        index_interval_bytes=number("index.interval.bytes", default.index_interval_bytes),
+        segment_index_bytes=number("segment.index.bytes", default.segment_index_bytes),
+        retention_ms=number("retention.ms", default.retention_ms),
+        retention_bytes=number("retention.bytes", default.retention_bytes),
+        file_delete_delay_ms=number("file.delete.delay.ms", default.file_delete_delay_ms),
+        compacted="compact" in settings.get("cleanup.policy", ""),
+    )
 
 
 class Appended(NamedTuple):

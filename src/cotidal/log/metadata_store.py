@@ -1,0 +1,103 @@
+"""The metadata log `__cluster_metadata-0` and `quorum-state` on a file system, in Kafka's formats.
+
+Everything here is done when it returns, and nothing is on the disk before ``flush``, except
+``write_quorum_state`` and ``cut``, which sync. Whoever obeys a Persist decides in which thread, or
+at which simulated moment, that happens. Failures are LogError or OSError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from cotidal.errors import MalformedFrame
+from cotidal.log.contract import LogConfig
+from cotidal.log.filesystem import FileSystem
+from cotidal.log.log import Log
+from cotidal.messages.batch import Batches, Placed
+from cotidal.messages.records.quorum import QuorumStateData
+from cotidal.values import LeaderEpoch, Offset, TopicPartition, Uuid, WallMillis
+from cotidal.wire.batch import read_batches
+from cotidal.wire.metadata_batch import ReadMetadata, decode_metadata_batch
+from cotidal.wire.quorum_state import decode_quorum_state, encode_quorum_state
+
+METADATA_PARTITION: Final = TopicPartition("__cluster_metadata", 0)
+METADATA_TOPIC_ID: Final = Uuid(bytes(15) + b"\x01")
+QUORUM_STATE: Final = "quorum-state"
+QUORUM_STATE_VERSION: Final = 1
+READ_BYTES: Final = 1 << 20
+
+
+class MetadataStore:
+    """One node's copy of the metadata log, and its vote."""
+
+    __slots__ = ("_directory", "_files", "log")
+
+    def __init__(
+        self,
+        files: FileSystem,
+        path: str,
+        config: LogConfig,
+        *,
+        clean: bool,
+        now_wall: WallMillis,
+    ) -> None:
+        """``path``: the metadata log directory. Reads nothing but what opening needs."""
+        self._files = files
+        self._directory = f"{path}/{METADATA_PARTITION}"
+        self.log = Log.open(
+            files,
+            self._directory,
+            config,
+            topic_id=METADATA_TOPIC_ID,
+            clean=clean,
+            now_wall=now_wall,
+        )
+
+    # at start
+
+    def quorum_state(self) -> QuorumStateData | None:
+        try:
+            return decode_quorum_state(self._files.read(f"{self._directory}/{QUORUM_STATE}"))
+        except FileNotFoundError:
+            return None
+
+    def batches(self) -> Iterator[ReadMetadata]:
+        """Every batch, in order; MalformedFrame for one that cannot be read."""
+        offset, end = self.log.start_offset, self.log.end_offset
+        while offset < end:
+            data = self.log.read(offset, max_bytes=READ_BYTES, below=end)
+            found = read_batches(data)
+            if not found.headers:
+                raise MalformedFrame(f"the log ends at {offset} before its end at {end}")
+            position = 0
+            for header in found.headers:
+                yield decode_metadata_batch(data[position : position + header.size_bytes])
+                position += header.size_bytes
+                offset = Offset(header.next_offset)
+
+    # while it runs
+
+    def append(self, batch: bytes, leader_epoch: LeaderEpoch, now_wall: WallMillis) -> None:
+        """A leader's batch, complete with its offset and epoch."""
+        self.log.append((Placed(None, leader_epoch, read_batches(batch)),), now_wall)
+
+    def append_fetched(self, batches: Batches, now_wall: WallMillis) -> None:
+        """What a follower fetched, byte for byte."""
+        if batches.headers:
+            epoch = batches.headers[-1].leader_epoch
+            self.log.append((Placed(None, epoch, batches),), now_wall)
+
+    def cut(self, offset: Offset) -> None:
+        self.log.truncate_to(offset)
+
+    def write_quorum_state(self, state: QuorumStateData) -> None:
+        self._files.write(
+            f"{self._directory}/{QUORUM_STATE}", encode_quorum_state(state, QUORUM_STATE_VERSION)
+        )
+
+    def flush(self) -> None:
+        self.log.flush()
+
+    def close(self) -> None:
+        self.log.close()
