@@ -1,0 +1,337 @@
+"""What quorum nodes say to each other, in Kafka's messages: Vote (52), BeginQuorumEpoch (53),
+EndQuorumEpoch (54) and the Fetch (1) of the metadata log.
+
+Each of the machine's questions becomes a request and each request a question again; answers
+likewise. One partition, ``__cluster_metadata-0``, stands in every message. Records are bytes that
+the node reads for an answer; an answer that arrives is decoded by ``read``, which the node is given.
+Not here yet: FetchSnapshot (59), changes of voters (80, 81, 82).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple, Protocol
+
+from cotidal.core.quorum.dialogue import (
+    BeginEpoch,
+    EndEpoch,
+    EpochReply,
+    Fetch,
+    FetchedBatch,
+    FetchedRecords,
+    FetchReply,
+    Hint,
+    Question,
+    Reply,
+    Vote,
+    VoteReply,
+)
+from cotidal.core.quorum.log_view import EpochEnd, SnapshotId
+from cotidal.core.quorum.voters import ControlRecord, ReplicaKey
+from cotidal.errors import ErrorCode
+from cotidal.messages.batch import NO_BATCHES, Batches
+from cotidal.messages.records.quorum import Endpoint
+from cotidal.messages.rpc import begin_quorum_epoch as begin
+from cotidal.messages.rpc import end_quorum_epoch as end
+from cotidal.messages.rpc import fetch, vote
+from cotidal.messages.rpc.apis import ApiKey
+from cotidal.values import (
+    NO_EPOCH,
+    NO_NODE,
+    LeaderEpoch,
+    NodeId,
+    Offset,
+    TopicPartition,
+    Uuid,
+)
+
+METADATA: Final = TopicPartition("__cluster_metadata", 0)
+METADATA_TOPIC_ID: Final = Uuid(bytes(15) + b"\x01")
+MAX_BYTES: Final = 8 * 1024 * 1024
+LISTENER: Final = "CONTROLLER"
+
+ReadControl = Callable[[Batches], tuple[tuple[Offset, ControlRecord], ...]]
+"""The quorum's own records in fetched batches, decoded, with their offsets."""
+
+
+class Asking(NamedTuple):
+    """A question in Kafka's form."""
+
+    api: ApiKey
+    version: int
+    message: object
+
+
+def to_request(question: Question, cluster_id: str) -> Asking:
+    match question:
+        case Vote():
+            return Asking(ApiKey.VOTE, 2, _vote_request(question, cluster_id))
+        case BeginEpoch():
+            return Asking(ApiKey.BEGIN_QUORUM_EPOCH, 1, _begin_request(question, cluster_id))
+        case EndEpoch():
+            return Asking(ApiKey.END_QUORUM_EPOCH, 1, _end_request(question, cluster_id))
+        case Fetch():
+            return Asking(ApiKey.FETCH, 18, _fetch_request(question, cluster_id))
+        case _:
+            raise NotImplementedError(type(question).__name__)
+
+
+def from_request(message: object, me: ReplicaKey) -> Question:
+    """The question in a request; ``me``: who was asked, for messages that do not say."""
+    match message:
+        case vote.VoteRequest():
+            asked = message.topics[0].partitions[0]
+            return Vote(
+                candidate=ReplicaKey(NodeId(asked.replica_id), asked.replica_directory_id),
+                voter=ReplicaKey(NodeId(message.voter_id), asked.voter_directory_id),
+                epoch=LeaderEpoch(asked.replica_epoch),
+                last_epoch=LeaderEpoch(asked.last_offset_epoch),
+                end_offset=Offset(asked.last_offset),
+                pre_vote=asked.pre_vote,
+            )
+        case begin.BeginQuorumEpochRequest():
+            told = message.topics[0].partitions[0]
+            return BeginEpoch(
+                leader_id=NodeId(told.leader_id),
+                voter=ReplicaKey(NodeId(message.voter_id), told.voter_directory_id),
+                epoch=LeaderEpoch(told.leader_epoch),
+                endpoints=tuple(Endpoint(*point) for point in message.leader_endpoints),
+            )
+        case end.EndQuorumEpochRequest():
+            ended = message.topics[0].partitions[0]
+            return EndEpoch(
+                leader_id=NodeId(ended.leader_id),
+                epoch=LeaderEpoch(ended.leader_epoch),
+                successors=tuple(
+                    ReplicaKey(NodeId(info.candidate_id), info.candidate_directory_id)
+                    for info in ended.preferred_candidates
+                ),
+            )
+        case fetch.FetchRequest():
+            wanted = message.topics[0].partitions[0]
+            return Fetch(
+                replica=ReplicaKey(
+                    NodeId(message.replica_state.replica_id), wanted.replica_directory_id
+                ),
+                epoch=LeaderEpoch(wanted.current_leader_epoch),
+                offset=Offset(wanted.fetch_offset),
+                last_epoch=LeaderEpoch(wanted.last_fetched_epoch),
+                high_watermark=Offset(wanted.high_watermark),
+                max_wait_ms=message.max_wait_ms,
+            )
+        case _:
+            raise NotImplementedError(type(message).__name__)
+
+
+def is_metadata_fetch(request: fetch.FetchRequest) -> bool:
+    return any(topic.topic_id == METADATA_TOPIC_ID for topic in request.topics)
+
+
+def to_response(request: object, reply: Reply, data: bytes | memoryview = b"") -> object:
+    """``data``: what was read for a FetchReply that names a range."""
+    match reply:
+        case VoteReply(error, hint, granted):
+            partition = vote.VoteResponsePartitionData(
+                0, error, hint.leader_id, hint.epoch, granted
+            )
+            return vote.VoteResponse(
+                topics=(vote.VoteResponseTopicData(METADATA.topic, (partition,)),),
+                node_endpoints=tuple(
+                    vote.NodeEndpoint(hint.leader_id, point.host, point.port)
+                    for point in hint.endpoints[:1]
+                ),
+            )
+        case EpochReply(error, hint) if isinstance(request, begin.BeginQuorumEpochRequest):
+            begun = begin.BeginQuorumEpochResponsePartitionData(
+                0, error, hint.leader_id, hint.epoch
+            )
+            return begin.BeginQuorumEpochResponse(
+                topics=(begin.BeginQuorumEpochResponseTopicData(METADATA.topic, (begun,)),),
+                node_endpoints=tuple(
+                    begin.NodeEndpoint(hint.leader_id, point.host, point.port)
+                    for point in hint.endpoints[:1]
+                ),
+            )
+        case EpochReply(error, hint):
+            ended = end.EndQuorumEpochResponsePartitionData(0, error, hint.leader_id, hint.epoch)
+            return end.EndQuorumEpochResponse(
+                topics=(end.EndQuorumEpochResponseTopicData(METADATA.topic, (ended,)),),
+                node_endpoints=tuple(
+                    end.NodeEndpoint(hint.leader_id, point.host, point.port)
+                    for point in hint.endpoints[:1]
+                ),
+            )
+        case FetchReply():
+            return _fetch_response(reply, data)
+        case _:
+            raise NotImplementedError(type(reply).__name__)
+
+
+def from_response(message: object, read: ReadControl) -> Reply:
+    match message:
+        case vote.VoteResponse():
+            told = message.topics[0].partitions[0]
+            return VoteReply(
+                ErrorCode(message.error_code or told.error_code),
+                _hint(told.leader_id, told.leader_epoch, message.node_endpoints),
+                told.vote_granted,
+            )
+        case begin.BeginQuorumEpochResponse() | end.EndQuorumEpochResponse():
+            said = message.topics[0].partitions[0]
+            return EpochReply(
+                ErrorCode(message.error_code or said.error_code),
+                _hint(said.leader_id, said.leader_epoch, message.node_endpoints),
+            )
+        case fetch.FetchResponse():
+            return _fetch_reply(message, read)
+        case _:
+            raise NotImplementedError(type(message).__name__)
+
+
+def _vote_request(question: Vote, cluster_id: str) -> vote.VoteRequest:
+    partition = vote.VoteRequestPartitionData(
+        partition_index=0,
+        replica_epoch=question.epoch,
+        replica_id=question.candidate.node_id,
+        replica_directory_id=question.candidate.directory_id,
+        voter_directory_id=question.voter.directory_id,
+        last_offset_epoch=question.last_epoch,
+        last_offset=question.end_offset,
+        pre_vote=question.pre_vote,
+    )
+    topic = vote.VoteRequestTopicData(METADATA.topic, (partition,))
+    return vote.VoteRequest(cluster_id, question.voter.node_id, (topic,))
+
+
+def _begin_request(question: BeginEpoch, cluster_id: str) -> begin.BeginQuorumEpochRequest:
+    partition = begin.BeginQuorumEpochRequestPartitionData(
+        0, question.voter.directory_id, question.leader_id, question.epoch
+    )
+    topic = begin.BeginQuorumEpochRequestTopicData(METADATA.topic, (partition,))
+    points = tuple(begin.LeaderEndpoint(*point) for point in question.endpoints)
+    return begin.BeginQuorumEpochRequest(cluster_id, question.voter.node_id, (topic,), points)
+
+
+def _end_request(question: EndEpoch, cluster_id: str) -> end.EndQuorumEpochRequest:
+    partition = end.EndQuorumEpochRequestPartitionData(
+        0,
+        question.leader_id,
+        question.epoch,
+        preferred_candidates=tuple(end.ReplicaInfo(*key) for key in question.successors),
+    )
+    topic = end.EndQuorumEpochRequestTopicData(METADATA.topic, (partition,))
+    return end.EndQuorumEpochRequest(cluster_id, (topic,))
+
+
+def _fetch_request(question: Fetch, cluster_id: str) -> fetch.FetchRequest:
+    partition = fetch.FetchPartition(
+        partition=0,
+        current_leader_epoch=question.epoch,
+        fetch_offset=question.offset,
+        last_fetched_epoch=question.last_epoch,
+        partition_max_bytes=MAX_BYTES,
+        replica_directory_id=question.replica.directory_id,
+        high_watermark=question.high_watermark,
+    )
+    return fetch.FetchRequest(
+        cluster_id=cluster_id,
+        replica_state=fetch.ReplicaState(question.replica.node_id, -1),
+        max_wait_ms=question.max_wait_ms,
+        min_bytes=0,
+        max_bytes=MAX_BYTES,
+        topics=(fetch.FetchTopic(topic_id=METADATA_TOPIC_ID, partitions=(partition,)),),
+    )
+
+
+def _fetch_response(reply: FetchReply, data: bytes | memoryview) -> fetch.FetchResponse:
+    diverging = reply.diverging
+    snapshot = reply.snapshot
+    partition = fetch.PartitionData(
+        partition_index=0,
+        error_code=reply.error,
+        high_watermark=reply.high_watermark,
+        last_stable_offset=reply.high_watermark,
+        log_start_offset=reply.log_start,
+        diverging_epoch=(
+            fetch.EpochEndOffset() if diverging is None else fetch.EpochEndOffset(*diverging)
+        ),
+        current_leader=fetch.LeaderIdAndEpoch(reply.hint.leader_id, reply.hint.epoch),
+        snapshot_id=fetch.SnapshotId() if snapshot is None else fetch.SnapshotId(*snapshot),
+        records=Batches((), data) if data else NO_BATCHES,
+    )
+    topic = fetch.FetchableTopicResponse(topic_id=METADATA_TOPIC_ID, partitions=(partition,))
+    return fetch.FetchResponse(
+        responses=(topic,),
+        node_endpoints=tuple(
+            fetch.NodeEndpoint(reply.hint.leader_id, point.host, point.port)
+            for point in reply.hint.endpoints[:1]
+        ),
+    )
+
+
+def _fetch_reply(message: fetch.FetchResponse, read: ReadControl) -> FetchReply:
+    if message.error_code or not message.responses:
+        return FetchReply(ErrorCode(message.error_code), Hint())
+    told = message.responses[0].partitions[0]
+    batches = told.records or NO_BATCHES
+    records = None
+    if batches.headers:
+        control = read(batches)
+        records = FetchedRecords(
+            tuple(
+                FetchedBatch(
+                    header.base_offset,
+                    header.next_offset,
+                    header.leader_epoch,
+                    header.size_bytes,
+                    tuple(
+                        (offset, record)
+                        for offset, record in control
+                        if header.base_offset <= offset < header.next_offset
+                    ),
+                )
+                for header in batches.headers
+            ),
+            batches,
+        )
+    diverging, snapshot = told.diverging_epoch, told.snapshot_id
+    return FetchReply(
+        ErrorCode(told.error_code),
+        _hint(told.current_leader.leader_id, told.current_leader.leader_epoch, message.node_endpoints),
+        Offset(told.high_watermark),
+        Offset(told.log_start_offset),
+        (
+            EpochEnd(LeaderEpoch(diverging.epoch), Offset(diverging.end_offset))
+            if diverging.end_offset >= 0
+            else None
+        ),
+        (
+            SnapshotId(Offset(snapshot.end_offset), LeaderEpoch(snapshot.epoch))
+            if snapshot.end_offset >= 0
+            else None
+        ),
+        records,
+    )
+
+
+class _Located(Protocol):
+    """The NodeEndpoint of each message is a class of its own."""
+
+    @property
+    def node_id(self) -> int: ...
+    @property
+    def host(self) -> str: ...
+    @property
+    def port(self) -> int: ...
+
+
+def _hint(leader_id: int, epoch: int, endpoints: Sequence[_Located]) -> Hint:
+    points = tuple(
+        Endpoint(LISTENER, point.host, point.port)
+        for point in endpoints
+        if point.node_id == leader_id
+    )
+    if leader_id < 0:
+        return Hint(NO_NODE, LeaderEpoch(epoch) if epoch >= 0 else NO_EPOCH)
+    return Hint(NodeId(leader_id), LeaderEpoch(epoch), points)
+

@@ -1,0 +1,355 @@
+"""The quorum half of a node: its replica of the metadata log. Pure.
+
+The machine (core.quorum) decides; here its effects become calls, writes and news:
+
+    Persist             -> Persist of the node, and the batches join the tail
+    Ask, Answer         -> Call, Respond, in Kafka's messages (api.quorum_talk)
+    Committed           -> batches leave the tail and are replayed into the committed image
+    BecameLeader, ...   -> the controller half takes up or lays down its duty
+
+The *tail* holds the decoded batches that are in the log and not yet committed, in order. It is what
+a new leader replays into its speculative image, and what a cut takes back.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import NamedTuple, Protocol, assert_never, cast
+
+from cotidal.api import quorum_talk as talk
+from cotidal.core.cluster.image import MetadataRecord
+from cotidal.core.quorum import effects as qfx
+from cotidal.core.quorum import events as qev
+from cotidal.core.quorum.dialogue import FetchReply, RecordRange
+from cotidal.core.quorum.node import QuorumNode
+from cotidal.core.quorum.states import QuorumConfig
+from cotidal.core.quorum.voters import ControlRecord, ReplicaKey, VoterSet
+from cotidal.messages.batch import Batches
+from cotidal.messages.records.quorum import (
+    Endpoint as QuorumEndpoint,
+)
+from cotidal.messages.records.quorum import (
+    QuorumStateData,
+    VotersRecordVoter,
+)
+from cotidal.messages.rpc.fetch import FetchRequest
+from cotidal.node import calls, controller, publishing
+from cotidal.node.connections import Slot
+from cotidal.node.effects import (
+    CutMetadata,
+    Endpoint,
+    FetchedMetadata,
+    KeepConnected,
+    MetadataBatch,
+    Note,
+    Persist,
+    QuorumState,
+    Read,
+    Stop,
+    Want,
+    Write,
+)
+from cotidal.node.events import CallFailed, PeerConnected, PeerLost, Persisted, ReadDone, Started
+from cotidal.node.state import ControllerAt, NodeState
+from cotidal.values import ZERO_UUID, EpochEntry, LeaderEpoch, Millis, NodeId, Offset
+
+CALL_TIMEOUT_MS = 1_000
+
+
+class MetadataReader(Protocol):
+    """What a node is given to read batches of the metadata log with: it decodes nothing itself."""
+
+    def batches(self, fetched: Batches) -> tuple[MetadataBatch, ...]: ...
+
+
+class Asked(NamedTuple):
+    """A question of the machine that is under way to another node."""
+
+    peer: NodeId
+    ask: qev.AskId
+
+
+class Reading(NamedTuple):
+    """An answer that waits for the records it names."""
+
+    slot: Slot
+    reply: FetchReply
+
+
+class QuorumDuty:
+    """State of the quorum half."""
+
+    __slots__ = ("applied", "machine", "persists", "reader", "requests", "sequence", "tail")
+
+    def __init__(self, state: NodeState, reader: MetadataReader) -> None:
+        config = state.config
+        voters = config.voters or (
+            ((config.node_id, config.controller_endpoints[0]),)
+            if config.controller_endpoints
+            else ()
+        )
+        self.machine = QuorumNode(
+            QuorumConfig(
+                node_id=config.node_id,
+                directory_id=config.directory_id,
+                endpoints=tuple(
+                    QuorumEndpoint(point.name, point.host, point.port)
+                    for point in config.controller_endpoints
+                ),
+                voters=VoterSet(
+                    tuple(
+                        VotersRecordVoter(
+                            node_id,
+                            ZERO_UUID,
+                            (QuorumEndpoint(point.name, point.host, point.port),),
+                        )
+                        for node_id, point in sorted(voters)
+                    )
+                ),
+                can_vote=any(node_id == config.node_id for node_id, _ in voters),
+            ),
+            state.entropy,
+        )
+        self.reader = reader
+        self.tail: deque[MetadataBatch] = deque()
+        self.applied = Offset(0)
+        """Everything below is in the committed image."""
+        self.persists: dict[int, qev.PersistToken] = {}
+        self.requests: dict[int, Slot] = {}
+        self.sequence = 0
+
+
+def start(state: NodeState, event: Started) -> None:
+    duty = state.quorum
+    epochs: list[EpochEntry] = []
+    control: list[tuple[Offset, ControlRecord]] = []
+    end = Offset(0)
+    for batch in event.log:
+        assert isinstance(batch, MetadataBatch)
+        duty.tail.append(batch)
+        end = _end_of(batch)
+        if not epochs or epochs[-1].epoch != batch.leader_epoch:
+            epochs.append(EpochEntry(batch.leader_epoch, batch.base_offset))
+        if batch.control:
+            control += [
+                (Offset(batch.base_offset + n), cast("ControlRecord", record))
+                for n, record in enumerate(batch.records)
+            ]
+    stored = event.quorum_state
+    assert stored is None or isinstance(stored, QuorumStateData)
+    facts = qev.LogFacts(Offset(0), end, tuple(epochs), tuple(control))
+    step(state, qev.Started(stored, facts))
+
+
+def step(state: NodeState, event: qev.Event) -> None:
+    for effect in state.quorum.machine.step(event, state.now):
+        _obey(state, effect)
+
+
+def begin(state: NodeState, slot: Slot, message: object) -> None:
+    """A question of another node."""
+    duty = state.quorum
+    duty.sequence += 1
+    duty.requests[duty.sequence] = slot
+    me = ReplicaKey(state.config.node_id, state.config.directory_id)
+    question = talk.from_request(message, me)
+    step(state, qev.Asked(qev.RequestToken(duty.sequence), question))
+
+
+def on_answered(state: NodeState, asked: Asked, message: object) -> None:
+    reply = talk.from_response(message, lambda batches: _control(state, batches))
+    step(state, qev.Answered(asked.peer, asked.ask, reply))
+
+
+def on_call_failed(state: NodeState, asked: Asked, event: CallFailed) -> None:
+    step(state, qev.PeerUnreachable(asked.peer, event.refused))
+
+
+def on_persisted(state: NodeState, event: Persisted) -> None:
+    step(state, qev.Persisted(state.quorum.persists.pop(event.token)))
+
+
+def on_peer(state: NodeState, event: PeerConnected | PeerLost) -> None:
+    if isinstance(event, PeerConnected):
+        step(state, qev.PeerConnected(event.peer))
+    else:
+        step(state, qev.PeerUnreachable(event.peer, event.refused))
+
+
+def on_records_read(state: NodeState, event: ReadDone, reading: Reading) -> None:
+    data = event.results[0]
+    request = cast("FetchRequest", reading.slot.request.message)
+    found = b"" if isinstance(data, str) else data
+    reply = talk.to_response(request, reading.reply, found)
+    reading.slot.connection.answer(reading.slot, reply, state.out)
+
+
+def next_deadline(state: NodeState) -> Millis | None:
+    return state.quorum.machine.next_deadline()
+
+
+def _obey(state: NodeState, effect: qfx.Effect) -> None:
+    match effect:
+        case qfx.Persist():
+            _persist(state, effect)
+        case qfx.Ask():
+            _ask(state, effect)
+        case qfx.Answer(request, reply):
+            _answer(state, state.quorum.requests.pop(request), reply)
+        case qfx.KeepConnected(peers):
+            state.out.append(
+                KeepConnected(
+                    tuple((peer, _endpoint(points)) for peer, points in peers if points)
+                )
+            )
+        case qfx.Committed(high_watermark):
+            _commit(state, high_watermark)
+        case qfx.BecameLeader(epoch, _):
+            controller.activate(state, epoch)
+        case qfx.LostLeadership():
+            controller.deactivate(state)
+        case qfx.LeaderKnown(leader_id, epoch, endpoints):
+            _lead_by(state, leader_id, epoch, endpoints)
+        case qfx.LeaderUnknown():
+            state.controller.leader = None
+        case qfx.ProposalPlaced(handle, base_offset):
+            controller.on_placed(state, cast("controller.Proposal", handle), base_offset)
+        case qfx.ProposalRefused(handle):
+            controller.on_refused(state, cast("controller.Proposal", handle))
+        case qfx.VotersChanged():
+            pass
+        case qfx.Stopped():
+            state.out.append(Stop(state.controller.broker_epoch))
+        case qfx.Fatal(sentence):
+            state.out.append(Note("error", sentence))
+            raise AssertionError(sentence)
+        case (
+            qfx.TakeSnapshot()
+            | qfx.KeepChunk()
+            | qfx.LoadSnapshot()
+            | qfx.ForgetSnapshot()
+        ):
+            state.out.append(Note("warning", f"snapshots are not taken yet: {effect!r}"))
+        case _:
+            assert_never(effect)
+
+
+def _persist(state: NodeState, effect: qfx.Persist) -> None:
+    duty = state.quorum
+    token = state.next_persist_token()
+    duty.persists[token] = effect.token
+    writes: list[Write] = []
+    for write in effect.writes:
+        match write:
+            case qfx.WriteState(stored):
+                writes.append(QuorumState(stored))
+            case qfx.AppendOwn(base_offset, epoch, handle):
+                records = cast("controller.Proposal", handle).records
+                batch = MetadataBatch(base_offset, epoch, records, False, state.wall)
+                duty.tail.append(batch)
+                writes.append(batch)
+            case qfx.AppendControl(base_offset, epoch, control):
+                batch = MetadataBatch(base_offset, epoch, control, True, state.wall)
+                duty.tail.append(batch)
+                writes.append(batch)
+            case qfx.AppendFetched(base_offset, next_offset, handle):
+                taken = _between(cast("Batches", handle), base_offset, next_offset)
+                duty.tail.extend(duty.reader.batches(taken))
+                writes.append(FetchedMetadata(base_offset, taken))
+            case qfx.TruncateTo(offset):
+                while duty.tail and duty.tail[-1].base_offset >= offset:
+                    duty.tail.pop()
+                writes.append(CutMetadata(offset))
+            case qfx.InstallSnapshot() | qfx.CleanTo():
+                raise NotImplementedError("snapshots of the metadata log")
+            case _:
+                assert_never(write)
+    state.out.append(Persist(token, tuple(writes)))
+
+
+def _ask(state: NodeState, effect: qfx.Ask) -> None:
+    if not effect.endpoints:
+        return
+    asking = talk.to_request(effect.message, state.config.cluster_id)
+    calls.call(
+        state,
+        effect.peer,
+        _endpoint(effect.endpoints),
+        lane=calls.QUORUM_LANE,
+        api=asking.api,
+        version=asking.version,
+        message=asking.message,
+        timeout_ms=CALL_TIMEOUT_MS,
+        owner=Asked(effect.peer, effect.ask),
+    )
+
+
+def _answer(state: NodeState, slot: Slot, reply: object) -> None:
+    if isinstance(reply, FetchReply) and isinstance(reply.records, RecordRange):
+        wanted = reply.records
+        token = state.next_read_token(Reading(slot, reply))
+        want = Want(talk.METADATA, wanted.offset, talk.MAX_BYTES, wanted.below)
+        state.out.append(Read(token, (want,), talk.MAX_BYTES))
+        return
+    response = talk.to_response(slot.request.message, reply)  # type: ignore[arg-type]
+    slot.connection.answer(slot, response, state.out)
+
+
+def _commit(state: NodeState, high_watermark: Offset) -> None:
+    """Replay what is committed now, batch by batch, then let everybody know."""
+    duty = state.quorum
+    image = state.controller.committed
+    records: list[MetadataRecord] = []
+    while duty.tail and _end_of(duty.tail[0]) <= high_watermark:
+        batch = duty.tail.popleft()
+        duty.applied = _end_of(batch)
+        if not batch.control:
+            for record in batch.records:
+                image.replay(cast("MetadataRecord", record))
+                records.append(cast("MetadataRecord", record))
+    publishing.on_committed(state, records)
+    controller.on_committed(state, high_watermark)
+
+
+def _lead_by(
+    state: NodeState,
+    leader_id: NodeId,
+    epoch: LeaderEpoch,
+    endpoints: tuple[QuorumEndpoint, ...],
+) -> None:
+    endpoint = _endpoint(endpoints) if endpoints else None
+    if leader_id == state.config.node_id:
+        endpoint = state.config.controller_endpoints[0]
+    if endpoint is not None:
+        state.controller.leader = ControllerAt(leader_id, epoch, endpoint)
+
+
+def _control(state: NodeState, fetched: Batches) -> tuple[tuple[Offset, ControlRecord], ...]:
+    return tuple(
+        (Offset(batch.base_offset + n), cast("ControlRecord", record))
+        for batch in state.quorum.reader.batches(fetched)
+        if batch.control
+        for n, record in enumerate(batch.records)
+    )
+
+
+def _between(batches: Batches, first: Offset, below: Offset) -> Batches:
+    begin = at = 0
+    headers = []
+    for header in batches.headers:
+        if header.base_offset < first:
+            begin = at + header.size_bytes
+        elif header.next_offset <= below:
+            headers.append(header)
+        else:
+            break
+        at += header.size_bytes
+    return Batches(tuple(headers), memoryview(batches.data)[begin:at])
+
+
+def _end_of(batch: MetadataBatch) -> Offset:
+    return Offset(batch.base_offset + len(batch.records))
+
+
+def _endpoint(points: tuple[QuorumEndpoint, ...]) -> Endpoint:
+    return Endpoint(points[0].name, points[0].host, points[0].port)

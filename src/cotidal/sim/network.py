@@ -1,0 +1,348 @@
+"""The simulated network: hosts, connections, and what can happen to bytes on their way. Pure.
+
+A connection is two streams of bytes. In a stream nothing is lost, doubled or overtaken, as in TCP;
+across connections anything may overtake anything. What can happen:
+
+  delay      each chunk takes the link's delay and some jitter, and never overtakes the one before
+  blocked    a link (one direction between two hosts) passes nothing; what is sent waits and goes on
+             when the link is open again, unless one end has given the connection up by then
+  broken     the two ends learn of it separately, so one may go on sending into the void
+  refused    the host is up and nobody listens; a host without power does not answer at all
+  reset      a killed process: its kernel tells every peer; a host without power tells nobody
+
+An end gives a connection up when it has heard nothing for SILENCE while it had something to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NewType, Protocol
+
+from cotidal.core.machine import Entropy
+from cotidal.sim.agenda import MS, SECOND, Agenda
+
+HostId = NewType("HostId", int)
+Address = tuple[str, int]
+
+CONNECT_TIMEOUT_US: Final = 3 * SECOND
+SILENCE_MIN_US: Final = 1 * SECOND
+SILENCE_SPREAD_US: Final = 20 * SECOND
+
+
+class Caller(Protocol):
+    """The end that asked for the connection."""
+
+    def on_connected(self, connection: Connection) -> None: ...
+
+    def on_not_connected(self, connection: Connection, refused: bool) -> None: ...
+
+    def on_bytes(self, connection: Connection, data: bytes) -> None: ...
+
+    def on_lost(self, connection: Connection) -> None: ...
+
+
+class Listener(Protocol):
+    """The end that accepted it."""
+
+    def on_accepted(self, connection: Connection) -> None: ...
+
+    def on_bytes(self, connection: Connection, data: bytes) -> None: ...
+
+    def on_lost(self, connection: Connection) -> None: ...
+
+
+class Link:
+    """One direction between two hosts."""
+
+    __slots__ = ("blocked", "delay_us", "jitter_us", "stalled")
+
+    def __init__(self, delay_us: int, jitter_us: int) -> None:
+        self.delay_us = delay_us
+        self.jitter_us = jitter_us
+        self.blocked = False
+        self.stalled: list[tuple[Callable[..., None], tuple[object, ...]]] = []
+        """What is to be tried again when the link opens."""
+
+
+class Host:
+    """A place on the network. A process that stops leaves; the host stays."""
+
+    __slots__ = ("id", "listeners", "powered")
+
+    def __init__(self, id_: HostId) -> None:
+        self.id = id_
+        self.powered = True
+        self.listeners: dict[int, Listener] = {}
+
+
+class _Side:
+    """One end's half of a connection."""
+
+    __slots__ = ("arrival", "end", "host", "link", "open")
+
+    def __init__(self, host: Host, link: Link) -> None:
+        self.host = host
+        self.link = link
+        """From here to the other side."""
+        self.end: Caller | Listener | None = None
+        self.open = False
+        self.arrival = 0
+        """When the last chunk sent from here arrives: the next one is not earlier."""
+
+
+class Connection:
+    __slots__ = ("accepted", "callee", "caller", "id", "port")
+
+    def __init__(self, id_: int, caller: _Side, callee: _Side, port: int) -> None:
+        self.id = id_
+        self.caller = caller
+        self.callee = callee
+        self.port = port
+        self.accepted = False
+
+    @property
+    def peer_name(self) -> str:
+        """Of the caller, as the one who accepted sees it."""
+        return f"host-{self.caller.host.id}"
+
+
+class Network:
+    def __init__(self, agenda: Agenda, entropy: Entropy) -> None:
+        self._agenda = agenda
+        self._entropy = entropy
+        self._hosts: dict[HostId, Host] = {}
+        self._names: dict[str, HostId] = {}
+        self._links: dict[tuple[HostId, HostId], Link] = {}
+        self._connections: dict[int, Connection] = {}
+        self._last_id = 0
+        self.delay_us = 200
+        self.jitter_us = 300
+
+    # Places
+
+    def add_host(self, id_: HostId, name: str) -> Host:
+        host = self._hosts[id_] = Host(id_)
+        self._names[name] = id_
+        return host
+
+    def link(self, source: HostId, target: HostId) -> Link:
+        found = self._links.get((source, target))
+        if found is None:
+            found = self._links[source, target] = Link(self.delay_us, self.jitter_us)
+        return found
+
+    # What can be done to it
+
+    def block(self, source: HostId, target: HostId) -> None:
+        """Nothing passes from source to target; connections over it may be given up in time."""
+        link = self.link(source, target)
+        if link.blocked:
+            return
+        link.blocked = True
+        for connection in list(self._connections.values()):
+            if link in (connection.caller.link, connection.callee.link) and self._draw(2):
+                silence = SILENCE_MIN_US + self._draw(SILENCE_SPREAD_US)
+                self._agenda.after(silence, self._fall_silent, connection, link)
+
+    def unblock(self, source: HostId, target: HostId) -> None:
+        link = self.link(source, target)
+        if not link.blocked:
+            return
+        link.blocked = False
+        stalled, link.stalled = link.stalled, []
+        for again, args in stalled:
+            again(*args)
+
+    def break_connection(self, connection: Connection) -> None:
+        """Something between the two gives it up; each end learns of it in its own time."""
+        for side in (connection.caller, connection.callee):
+            self._agenda.after(self._draw(SECOND), self._lose, connection, side)
+
+    def connections_between(self, one: HostId, other: HostId) -> list[Connection]:
+        pair = (one, other)
+        return [
+            connection
+            for connection in self._connections.values()
+            if (connection.caller.host.id, connection.callee.host.id) in (pair, pair[::-1])
+        ]
+
+    @property
+    def connections(self) -> list[Connection]:
+        return list(self._connections.values())
+
+    def process_died(self, id_: HostId) -> None:
+        """Its kernel closes everything that it had open."""
+        self._hosts[id_].listeners.clear()
+        for connection, mine, other in self._of_host(id_):
+            self._close_side(connection, mine)
+            self._carry(mine, other, self._lose, connection, other)
+
+    def power_lost(self, id_: HostId) -> None:
+        """Nobody is told. Peers find out when the host answers again, or by the silence."""
+        host = self._hosts[id_]
+        host.listeners.clear()
+        host.powered = False
+        for connection, mine, other in self._of_host(id_):
+            self._close_side(connection, mine)
+            silence = SILENCE_MIN_US + self._draw(SILENCE_SPREAD_US)
+            self._agenda.after(silence, self._lose, connection, other)
+
+    def power_back(self, id_: HostId) -> None:
+        """Peers that still think they are connected are told that nobody knows them."""
+        self._hosts[id_].powered = True
+        for connection, mine, other in self._of_host(id_):
+            if not mine.open:
+                self._carry(mine, other, self._lose, connection, other)
+
+    # Connections
+
+    def listen(self, id_: HostId, port: int, listener: Listener) -> None:
+        self._hosts[id_].listeners[port] = listener
+
+    def connect(self, source: HostId, address: Address, caller: Caller) -> Connection:
+        name, port = address
+        target = self._hosts[self._names[name]]
+        host = self._hosts[source]
+        self._last_id += 1
+        connection = Connection(
+            self._last_id,
+            _Side(host, self.link(host.id, target.id)),
+            _Side(target, self.link(target.id, host.id)),
+            port,
+        )
+        connection.caller.end = caller
+        connection.caller.open = True
+        self._connections[connection.id] = connection
+        self._carry(connection.caller, connection.callee, self._arrive, connection)
+        self._agenda.after(CONNECT_TIMEOUT_US, self._give_up_connecting, connection)
+        return connection
+
+    def send_from_caller(self, connection: Connection, data: bytes) -> None:
+        self._send(connection, connection.caller, connection.callee, data)
+
+    def send_from_callee(self, connection: Connection, data: bytes) -> None:
+        self._send(connection, connection.callee, connection.caller, data)
+
+    def close_from_caller(self, connection: Connection) -> None:
+        self._close(connection, connection.caller, connection.callee)
+
+    def close_from_callee(self, connection: Connection) -> None:
+        self._close(connection, connection.callee, connection.caller)
+
+    # How it gets there
+
+    def _draw(self, bound: int) -> int:
+        return self._entropy.below(bound)
+
+    def _carry(
+        self, source: _Side, target: _Side, deliver: Callable[..., None], *args: object
+    ) -> None:
+        """Take something over the link, behind what went before it."""
+        link = source.link
+        if link.blocked:
+            link.stalled.append((self._carry, (source, target, deliver, *args)))
+            return
+        jitter = link.jitter_us
+        delay = link.delay_us + (self._entropy.next_u64() % jitter if jitter else 0)
+        arrival = self._agenda.now + delay
+        if arrival < source.arrival:
+            arrival = source.arrival
+        source.arrival = arrival
+        self._agenda.at(arrival, self._land, link, deliver, args)
+
+    def _land(self, link: Link, deliver: Callable[..., None], args: tuple[object, ...]) -> None:
+        if link.blocked:  # it was on its way when the link failed, and is sent once more
+            link.stalled.append((deliver, args))
+        else:
+            deliver(*args)
+
+    def _send(self, connection: Connection, source: _Side, target: _Side, data: bytes) -> None:
+        if source.open:
+            self._carry(source, target, self._deliver, connection, source, target, data)
+
+    def _deliver(self, connection: Connection, source: _Side, target: _Side, data: bytes) -> None:
+        if target.open and target.end is not None:
+            target.end.on_bytes(connection, data)
+        elif source.open and target.host.powered:  # bytes for a connection that nobody knows
+            self._carry(target, source, self._lose, connection, source)
+
+    def _arrive(self, connection: Connection) -> None:
+        """A connection request reaches the host that is called."""
+        callee = connection.callee
+        if not connection.caller.open or not callee.host.powered:
+            return
+        listener = callee.host.listeners.get(connection.port)
+        if listener is None:
+            self._carry(callee, connection.caller, self._refuse, connection)
+            return
+        callee.end = listener
+        callee.open = True
+        listener.on_accepted(connection)
+        self._carry(callee, connection.caller, self._establish, connection)
+
+    def _establish(self, connection: Connection) -> None:
+        caller = connection.caller
+        if caller.open and not connection.accepted:
+            connection.accepted = True
+            assert caller.end is not None
+            caller.end.on_connected(connection)  # type: ignore[union-attr]
+
+    def _refuse(self, connection: Connection) -> None:
+        self._not_connected(connection, refused=True)
+
+    def _give_up_connecting(self, connection: Connection) -> None:
+        if not connection.accepted:
+            self._not_connected(connection, refused=False)
+
+    def _not_connected(self, connection: Connection, *, refused: bool) -> None:
+        caller = connection.caller
+        if caller.open and not connection.accepted:
+            end = caller.end
+            self._close_side(connection, caller)
+            if connection.callee.open:
+                self._carry(caller, connection.callee, self._lose, connection, connection.callee)
+            end.on_not_connected(connection, refused)  # type: ignore[union-attr]
+
+    # How it ends
+
+    def _close(self, connection: Connection, mine: _Side, other: _Side) -> None:
+        if mine.open:
+            self._close_side(connection, mine)
+            self._carry(mine, other, self._lose, connection, other)
+
+    def _fall_silent(self, connection: Connection, link: Link) -> None:
+        """The side that sends into a blocked link hears no acknowledgement and gives up."""
+        if link.blocked:
+            for side in (connection.caller, connection.callee):
+                if side.link is link:
+                    self._lose(connection, side)
+
+    def _lose(self, connection: Connection, side: _Side) -> None:
+        if side.open:
+            end = side.end
+            was_accepted = connection.accepted or side is connection.callee
+            self._close_side(connection, side)
+            other = connection.callee if side is connection.caller else connection.caller
+            if other.open and other.host.powered:
+                self._carry(side, other, self._lose, connection, other)
+            assert end is not None
+            if was_accepted:
+                end.on_lost(connection)
+            else:
+                end.on_not_connected(connection, False)  # type: ignore[union-attr]
+
+    def _close_side(self, connection: Connection, side: _Side) -> None:
+        side.open = False
+        side.end = None
+        if not connection.caller.open and not connection.callee.open:
+            self._connections.pop(connection.id, None)
+
+    def _of_host(self, id_: HostId) -> list[tuple[Connection, _Side, _Side]]:
+        found = []
+        for connection in self._connections.values():
+            caller, callee = connection.caller, connection.callee
+            if caller.host.id == id_ and callee.host.id != id_:
+                found.append((connection, caller, callee))
+            elif callee.host.id == id_ and caller.host.id != id_:
+                found.append((connection, callee, caller))
+        return found
