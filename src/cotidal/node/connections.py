@@ -133,3 +133,17 @@ class Connection:
         elif self.paused and waiting < CONNECTION_PIPELINE_MAX // 2:
             self.paused = False
             out.append(ResumeReading(self.id))
+
+
+class Inward(Connection):
+    """On which a node asks itself: no socket, no order, answers go back to their calls."""
+
+    __slots__ = ("replies",)
+
+    def __init__(self) -> None:
+        super().__init__(ConnectionId(-1), listener="", peer="itself", unblocked={})
+        self.replies: list[tuple[int, object]] = []
+        """(call, answer), taken up at the end of the step."""
+
+    def answer(self, slot: Slot, reply: object, out: list[Effect]) -> None:
+        self.replies.append((slot.request.correlation_id, reply))

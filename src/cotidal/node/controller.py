@@ -1,61 +1,51 @@
 """The controller half of a node: decisions on their way into the metadata log. Pure.
 
-    decided -> replayed into the speculative image -> Persist -> Persisted: committed
+    decided -> ProposalMade -> placed: replayed into the speculative image -> Committed
             -> replayed into the committed image -> published -> answered
 
-  DURABLE_BEFORE_TOLD  an answer leaves only when its records, and all records before them, are on
-                       disk. A decision without records waits behind those in flight.
+  DURABLE_BEFORE_TOLD  an answer leaves only when its records, and all records before them, are
+                       committed. A decision without records waits behind those in flight.
 
-While one Persist is under way, further decisions gather and share the next one: a thousand
-CreateTopics cost a few fsyncs, not a thousand. Answers also wait until every log that a decision
-created is open, so that a client that was told of its new topic can write to it at once.
+Only the leader of the quorum decides. On becoming it, the speculative image is the committed one
+with everything replayed that is in the log and not yet committed; on ceasing to be, whatever waits
+is told NOT_CONTROLLER: its records may commit all the same, under another leader.
 
-At start: the log is replayed, the voter elects itself, a new cluster gets its first records, the
-broker registers (as a new incarnation it loses its ISR memberships), opens its logs, is unfenced
-(its partitions get their leaders back), serves.
+Answers also wait until every log that a decision created here is open, so that a client that was
+told of its new topic can write to it at once. A node that does not lead forwards what the
+controller must decide, and hands the answer on.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from typing import NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from cotidal.api import init_producer_id as producer_id_api
+from cotidal.api import refusing
+from cotidal.api.active import Active
+from cotidal.api.asked import Asked
+from cotidal.api.registry import handler
+from cotidal.core.cluster import duties as periodic
 from cotidal.core.cluster.controller import Controller
-from cotidal.core.cluster.decide.brokers import Registration, decide_register, decide_unfence
 from cotidal.core.cluster.decide.features import bootstrap_records
-from cotidal.core.cluster.decide.producer_ids import decide_producer_ids
-from cotidal.core.cluster.image import Endpoint, Image, MetadataRecord
-from cotidal.core.quorum.voter import Voter
-from cotidal.errors import Refusal
-from cotidal.messages.records.quorum import QuorumStateData
-from cotidal.messages.rpc.init_producer_id import InitProducerIdRequest
-from cotidal.node import publishing
-from cotidal.node.connections import Slot
-from cotidal.node.effects import (
-    MetadataBatch,
-    Note,
-    Persist,
-    PersistToken,
-    QuorumState,
-    Serve,
-    Write,
+from cotidal.core.cluster.image import Image, MetadataRecord
+from cotidal.core.cluster.sessions import Probe, decide_refused
+from cotidal.core.quorum import events as qev
+from cotidal.errors import ErrorCode, Refusal
+from cotidal.messages.rpc.allocate_producer_ids import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
 )
-from cotidal.node.events import Persisted, Started
-from cotidal.node.state import NodeState
-from cotidal.values import NO_BROKER_EPOCH, BrokerEpoch, Offset, ProducerId, Uuid
+from cotidal.messages.rpc.apis import ApiKey
+from cotidal.messages.rpc.init_producer_id import InitProducerIdRequest
+from cotidal.node import calls, quorum
+from cotidal.node.connections import Slot
+from cotidal.node.effects import Note
+from cotidal.node.state import ControllerAt, NodeState
+from cotidal.values import NO_BROKER_EPOCH, LeaderEpoch, Millis, Offset, ProducerId
 
-
-class Elected(NamedTuple):
-    """This node leads the quorum: a new cluster gets its first records, then the broker its own."""
-
-
-class Registered(NamedTuple):
-    """This node's broker has its epoch."""
-
-
-class Unfenced(NamedTuple):
-    """This node's broker takes part."""
+FORWARD_TIMEOUT_MS = 10_000
+PROBE_TIMEOUT_MS = 500
 
 
 class Answer(NamedTuple):
@@ -69,23 +59,39 @@ class AnswerAgain(NamedTuple):
     slot: Slot
 
 
-class BlockGranted(NamedTuple):
-    """A block of producer ids for this broker."""
-
-    first: ProducerId
-    length: int
+class Nothing(NamedTuple):
+    """Nobody waits."""
 
 
-Then: TypeAlias = Elected | Registered | Unfenced | Answer | AnswerAgain | BlockGranted
+Then: TypeAlias = Answer | AnswerAgain | Nothing
 
 
 class Proposal(NamedTuple):
     """Records on their way, and what follows their commit."""
 
-    writes: tuple[Write, ...]
     records: tuple[MetadataRecord, ...]
+    then: Then
+
+
+class InFlight(NamedTuple):
     end_offset: Offset
     then: Then
+
+
+class Forwarded(NamedTuple):
+    """A client's request that the active controller answers in our place."""
+
+    slot: Slot
+
+
+class Probing(NamedTuple):
+    """Is there anybody behind this broker's listener?"""
+
+    probe: Probe
+
+
+class BlockAsked(NamedTuple):
+    """Producer ids, asked of the controller."""
 
 
 class ControllerDuty:
@@ -95,103 +101,192 @@ class ControllerDuty:
         "broker_epoch",
         "committed",
         "controller",
-        "gathering",
+        "duties",
+        "epoch",
         "in_flight",
-        "incarnation",
+        "leader",
         "next_producer_id",
-        "previous_broker_epoch",
         "producer_ids_end",
-        "token",
         "until_open",
-        "voter",
         "waiting_for_block",
     )
 
-    def __init__(self, state: NodeState) -> None:
-        config = state.config
-        self.voter = Voter(config.node_id, config.directory_id)
+    def __init__(self) -> None:
         self.committed = Image()
-        self.controller = Controller(
-            Image(), state.entropy, config.settings, node_id=config.node_id
-        )
-        self.in_flight: list[Proposal] = []
-        self.gathering: list[Proposal] = []
-        self.token: PersistToken | None = None
+        self.leader: ControllerAt | None = None
+        """Who leads the quorum, as far as is known here."""
+        self.controller: Controller | None = None
+        """While this node leads the quorum."""
+        self.duties: periodic.Duties | None = None
+        self.epoch = LeaderEpoch(-1)
+        self.in_flight: deque[InFlight] = deque()
         self.until_open: list[Then] = []
         """What follows once every log is open."""
-        self.incarnation = Uuid(bytes(16))
-        self.previous_broker_epoch = NO_BROKER_EPOCH
         self.broker_epoch = NO_BROKER_EPOCH
+        """Of this node's broker, once it is registered."""
         self.next_producer_id = ProducerId(0)
         self.producer_ids_end = ProducerId(0)
         self.waiting_for_block: deque[Slot] = deque()
 
 
-def start(state: NodeState, event: Started) -> None:
-    """Replay what the disk holds and become leader of the next epoch."""
+def activate(state: NodeState, epoch: LeaderEpoch) -> None:
+    """This node leads the quorum: decide from now on."""
     duty = state.controller
-    duty.incarnation = event.incarnation
-    duty.previous_broker_epoch = BrokerEpoch(event.previous_broker_epoch)
-    end, last_epoch = Offset(0), duty.voter.epoch
-    for batch in event.log:
-        assert isinstance(batch, MetadataBatch)
-        end, last_epoch = Offset(batch.base_offset + len(batch.records)), batch.leader_epoch
+    image = duty.committed.copy()
+    for batch in state.quorum.tail:
         if not batch.control:
             for record in batch.records:
-                duty.committed.replay(cast("MetadataRecord", record))
-    duty.controller.image = duty.committed.copy()
-    stored = event.quorum_state
-    assert stored is None or isinstance(stored, QuorumStateData)
-    elected = duty.voter.elect(stored=stored, end_offset=end, last_epoch=last_epoch)
-    base_offset = duty.voter.append(1)
-    leader_change = MetadataBatch(
-        base_offset, duty.voter.epoch, (elected.leader_change,), True, event.wall
+                image.replay(cast("MetadataRecord", record))
+    duty.epoch = epoch
+    duty.controller = Controller(
+        image, state.entropy, state.config.settings, node_id=state.config.node_id
     )
-    duty.gathering.append(
-        Proposal((QuorumState(elected.state), leader_change), (), duty.voter.end_offset, Elected())
-    )
-    _persist(state)
+    end = state.quorum.machine.state.log.end_offset
+    duty.duties, probes = periodic.begin(duty.controller, state.now, end_offset=end)
+    if not image.features:
+        propose(state, bootstrap_records(duty.controller), Nothing())
+    for probe in probes:
+        _probe(state, probe)
+
+
+def deactivate(state: NodeState) -> None:
+    """Another node leads, or nobody: what is not committed may never be."""
+    duty = state.controller
+    duty.controller = duty.duties = None
+    lost, duty.in_flight = duty.in_flight, deque()
+    for waiting in lost:
+        match waiting.then:
+            case Answer(slot, _) | AnswerAgain(slot):
+                refuse(state, slot)
+            case Nothing():
+                pass
 
 
 def propose(state: NodeState, records: tuple[MetadataRecord, ...], then: Then) -> None:
     """Append these records together; ``then`` follows once they are committed."""
     duty = state.controller
-    writes: tuple[Write, ...] = ()
     if records:
-        base_offset = duty.voter.append(len(records))
-        writes = (MetadataBatch(base_offset, duty.voter.epoch, records, False, state.wall),)
-        for record in records:
-            duty.controller.image.replay(record)
-    duty.gathering.append(Proposal(writes, records, duty.voter.end_offset, then))
-    if duty.token is None:
-        _persist(state)
+        made = qev.ProposalMade(Proposal(records, then), len(records), 64 * len(records), duty.epoch)
+        quorum.step(state, made)
+    else:
+        end = duty.in_flight[-1].end_offset if duty.in_flight else Offset(0)
+        duty.in_flight.append(InFlight(end, then))
+        on_committed(state, state.quorum.applied)
 
 
-def on_persisted(state: NodeState, event: Persisted) -> None:
-    """What was in flight is committed, in order."""
+def on_placed(state: NodeState, proposal: Proposal, base_offset: Offset) -> None:
     duty = state.controller
-    assert event.token == duty.token
-    duty.token = None
-    done, duty.in_flight = duty.in_flight, []
-    for proposal in done:
-        duty.voter.on_persisted(proposal.end_offset)
-        for record in proposal.records:
-            duty.committed.replay(record)
-        if duty.broker_epoch != NO_BROKER_EPOCH:
-            publishing.publish(state, proposal.records)
-        duty.until_open.append(proposal.then)
+    assert duty.controller is not None
+    for record in proposal.records:
+        duty.controller.image.replay(record)
+    end = Offset(base_offset + len(proposal.records))
+    duty.in_flight.append(InFlight(end, proposal.then))
+
+
+def on_refused(state: NodeState, proposal: Proposal) -> None:
+    match proposal.then:
+        case Answer(slot, _) | AnswerAgain(slot):
+            refuse(state, slot)
+        case Nothing():
+            pass
+
+
+def on_committed(state: NodeState, high_watermark: Offset) -> None:
+    duty = state.controller
+    while duty.in_flight and duty.in_flight[0].end_offset <= high_watermark:
+        duty.until_open.append(duty.in_flight.popleft().then)
     follow(state)
-    if duty.gathering and duty.token is None:
-        _persist(state)
 
 
 def follow(state: NodeState) -> None:
     """Do what follows commits, once no log is being opened any more."""
     duty = state.controller
-    while duty.until_open and not state.opening:
-        due, duty.until_open = duty.until_open, []
-        for then in due:
-            _follow_one(state, then)
+    if state.opening or not duty.until_open:
+        return
+    due, duty.until_open = duty.until_open, []
+    for then in due:
+        match then:
+            case Answer(slot, reply):
+                slot.connection.answer(slot, reply, state.out)
+            case AnswerAgain(slot):
+                state.again.append(slot)
+            case Nothing():
+                pass
+
+
+def begin(state: NodeState, slot: Slot) -> None:
+    """A request that the controller decides."""
+    duty = state.controller
+    request = slot.request
+    if duty.controller is None:
+        _forward(state, slot)
+        return
+    asked = Asked(
+        request.api_version, request.client_id, slot.connection.listener, slot.connection.wall
+    )
+    decide = handler(request.api_key).decide
+    arguments: tuple[Any, ...] = (request.message, asked, duty.controller)
+    if request.api_key in _NEED_ACTIVE:
+        assert duty.duties is not None
+        end = state.quorum.machine.state.log.end_offset
+        arguments += (Active(duty.duties, state.now, end, state.config.cluster_id),)
+    decision = decide(*arguments)
+    propose(state, decision.records, Answer(slot, decision.reply))
+
+
+def refuse(state: NodeState, slot: Slot) -> None:
+    """This node cannot decide: the asker looks for the controller again."""
+    request = slot.request
+    reply = refusing.not_controller(request.api_key, request.message)
+    slot.connection.answer(slot, reply, state.out)
+
+
+def on_forwarded(state: NodeState, forwarded: Forwarded, reply: object) -> None:
+    forwarded.slot.connection.answer(forwarded.slot, reply, state.out)
+
+
+def on_forward_failed(state: NodeState, forwarded: Forwarded) -> None:
+    refuse(state, forwarded.slot)
+
+
+def on_probe_failed(state: NodeState, probing: Probing, *, refused: bool) -> None:
+    """A connection that is refused is strong evidence; a silent one will run out of session."""
+    duty = state.controller
+    if not refused or duty.controller is None or duty.duties is None:
+        return
+    records = decide_refused(duty.controller, duty.duties.sessions, probing.probe)
+    if records:
+        state.out.append(Note("info", f"fenced broker {probing.probe.node_id}: nobody listens"))
+        propose(state, records, Nothing())
+
+
+def probe_broker(state: NodeState, node_id: int) -> None:
+    """A connection to this broker was lost: a hint, not a proof. Look."""
+    duty = state.controller
+    if duty.controller is None or duty.duties is None:
+        return
+    for known, session in duty.duties.sessions.of.items():
+        if known == node_id:
+            _probe(state, Probe(known, session.epoch))
+
+
+def on_ticked(state: NodeState) -> None:
+    duty = state.controller
+    while duty.controller is not None and duty.duties is not None:
+        if periodic.next_deadline(duty.controller, duty.duties) > state.now:
+            return
+        due = periodic.decide_due(duty.controller, duty.duties, state.now)
+        if due.reply:
+            state.out.append(Note("info", due.reply))
+        if due.records:
+            propose(state, due.records, Nothing())
+
+
+def next_deadline(state: NodeState) -> Millis | None:
+    duty = state.controller
+    if duty.controller is None or duty.duties is None:
+        return None
+    return periodic.next_deadline(duty.controller, duty.duties)
 
 
 def begin_init_producer_id(state: NodeState, slot: Slot, request: InitProducerIdRequest) -> None:
@@ -207,66 +302,62 @@ def begin_init_producer_id(state: NodeState, slot: Slot, request: InitProducerId
         _ask_for_block(state)
 
 
-def _persist(state: NodeState) -> None:
-    duty = state.controller
-    duty.in_flight, duty.gathering = duty.gathering, []
-    writes = tuple(write for proposal in duty.in_flight for write in proposal.writes)
-    duty.token = state.next_persist_token()
-    if writes:
-        state.out.append(Persist(duty.token, writes))
-    else:
-        on_persisted(state, Persisted(duty.token))
-
-
-def _follow_one(state: NodeState, then: Then) -> None:
-    match then:
-        case Elected():
-            _on_elected(state)
-        case Registered():
-            duty = state.controller
-            duty.broker_epoch = duty.committed.brokers[state.config.node_id].epoch
-            publishing.publish_everything(state)
-            duty.until_open.append(Unfenced())
-        case Unfenced():
-            _unfence_or_serve(state)
-        case Answer(slot, reply):
-            slot.connection.answer(slot, reply, state.out)
-        case AnswerAgain(slot):
-            state.again.append(slot)
-        case BlockGranted(first, length):
-            state.controller.next_producer_id = first
-            state.controller.producer_ids_end = ProducerId(first + length)
-            _hand_out_producer_ids(state)
-
-
-def _on_elected(state: NodeState) -> None:
-    duty = state.controller
-    if not duty.controller.image.features:
-        propose(state, bootstrap_records(duty.controller), Elected())
+def on_block(state: NodeState, block: AllocateProducerIdsResponse) -> None:
+    if block.error_code != 0:
+        on_no_block(state, ErrorCode(block.error_code))
         return
-    decided = decide_register(
-        duty.controller,
-        Registration(
-            node_id=state.config.node_id,
-            incarnation_id=duty.incarnation,
-            endpoints=tuple(Endpoint(*endpoint, 0) for endpoint in state.config.endpoints),
-            rack=state.config.rack,
-            log_dirs=(state.config.directory_id,),
-            previous_epoch=duty.previous_broker_epoch,
-        ),
-        epoch=BrokerEpoch(duty.voter.end_offset),
-    )
-    assert not isinstance(decided, Refusal), decided
-    propose(state, decided, Registered())
-
-
-def _unfence_or_serve(state: NodeState) -> None:
     duty = state.controller
-    if duty.committed.brokers[state.config.node_id].fenced:
-        propose(state, decide_unfence(duty.controller, state.config.node_id), Unfenced())
-    elif not state.serving:
-        state.serving = True
-        state.out.append(Serve())
+    duty.next_producer_id = ProducerId(block.producer_id_start)
+    duty.producer_ids_end = ProducerId(block.producer_id_start + block.producer_id_len)
+    _hand_out_producer_ids(state)
+
+
+def on_no_block(state: NodeState, error: ErrorCode = ErrorCode.COORDINATOR_NOT_AVAILABLE) -> None:
+    """Retriable for the clients that wait."""
+    duty = state.controller
+    refusal = Refusal(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"no producer ids: {error.name}")
+    while duty.waiting_for_block:
+        slot = duty.waiting_for_block.popleft()
+        slot.connection.answer(slot, producer_id_api.response_refused(refusal), state.out)
+
+
+def _forward(state: NodeState, slot: Slot) -> None:
+    leader = state.controller.leader
+    request = slot.request
+    if leader is None or leader.node_id == state.config.node_id:
+        refuse(state, slot)
+        return
+    calls.call(
+        state,
+        leader.node_id,
+        leader.endpoint,
+        lane=calls.CONTROL_LANE,
+        api=ApiKey(request.api_key),
+        version=request.api_version,
+        message=request.message,
+        timeout_ms=FORWARD_TIMEOUT_MS,
+        owner=Forwarded(slot),
+    )
+
+
+def _probe(state: NodeState, probe: Probe) -> None:
+    from cotidal.messages.rpc.api_versions import ApiVersionsRequest
+    from cotidal.node.fetchers import leader_endpoint
+
+    endpoint = leader_endpoint(state, probe.node_id)
+    if endpoint is None or probe.node_id == state.config.node_id:
+        return
+    calls.call(
+        state,
+        probe.node_id,
+        endpoint,
+        lane="probe",
+        api=ApiKey.API_VERSIONS,
+        version=0,
+        message=ApiVersionsRequest(),
+        timeout_ms=PROBE_TIMEOUT_MS,
+        owner=Probing(probe),
+    )
 
 
 def _hand_out_producer_ids(state: NodeState) -> None:
@@ -281,14 +372,23 @@ def _hand_out_producer_ids(state: NodeState) -> None:
 
 
 def _ask_for_block(state: NodeState) -> None:
-    duty = state.controller
-    decided = decide_producer_ids(
-        duty.controller, node_id=state.config.node_id, broker_epoch=duty.broker_epoch
-    )
-    if isinstance(decided, Refusal):
-        state.out.append(Note("warning", f"no producer ids: {decided.text}"))
-        while duty.waiting_for_block:
-            slot = duty.waiting_for_block.popleft()
-            slot.connection.answer(slot, producer_id_api.response_refused(decided), state.out)
+    leader = state.controller.leader
+    if leader is None:
+        on_no_block(state)
         return
-    propose(state, decided.records, BlockGranted(decided.first, decided.length))
+    calls.call(
+        state,
+        leader.node_id,
+        leader.endpoint,
+        lane=calls.CONTROL_LANE,
+        api=ApiKey.ALLOCATE_PRODUCER_IDS,
+        version=0,
+        message=AllocateProducerIdsRequest(state.config.node_id, state.controller.broker_epoch),
+        timeout_ms=FORWARD_TIMEOUT_MS,
+        owner=BlockAsked(),
+    )
+
+
+_NEED_ACTIVE = frozenset(
+    {int(ApiKey.BROKER_REGISTRATION), int(ApiKey.BROKER_HEARTBEAT)}
+)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from cotidal.api import alter_partition as api
+from cotidal.api import to_controller as api
 from cotidal.core.partition.effects import ProposeIsr
 from cotidal.core.partition.leader import IsrAnswered, on_isr_answered, shrink_isr
 from cotidal.errors import ErrorCode
@@ -53,8 +53,8 @@ def pump(state: NodeState) -> None:
         leader.endpoint,
         lane=calls.CONTROL_LANE,
         api=ApiKey.ALTER_PARTITION,
-        version=api.VERSION,
-        message=api.request(
+        version=api.ALTER_PARTITION_VERSION,
+        message=api.alter_partition(
             [(state.hosted[p].replica.topic_id, p.partition, a) for p, a in proposals.items()],
             node_id=state.config.node_id,
             broker_epoch=state.controller.broker_epoch,

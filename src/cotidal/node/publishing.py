@@ -9,6 +9,7 @@ Owns of the state: hosted, opening.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import assert_never
 
 from cotidal.core.cluster.image import (
     BROKER_RESOURCE,
@@ -17,14 +18,20 @@ from cotidal.core.cluster.image import (
     MetadataRecord,
     Partition,
 )
+from cotidal.core.partition import follower
 from cotidal.core.partition.effects import (
+    AdvanceLogStart,
+    AppendFetched,
     CompleteAcks,
     EndMoved,
     LeadershipLost,
     PartitionEffect,
+    ProposeIsr,
     Readable,
     RememberEpochs,
     RememberProducers,
+    StartOver,
+    Truncate,
 )
 from cotidal.core.partition.leader import (
     WriteRules,
@@ -33,27 +40,37 @@ from cotidal.core.partition.leader import (
     stop_leading,
 )
 from cotidal.core.partition.replica import Appointment, on_log_failed, on_log_opened
+from cotidal.messages.batch import Placed
 from cotidal.messages.producers import ProducerSnapshot
 from cotidal.messages.records.metadata import (
+    BrokerRegistrationChangeRecord,
     ConfigRecord,
+    FenceBrokerRecord,
     PartitionChangeRecord,
     PartitionRecord,
+    RegisterBrokerRecord,
     RemoveTopicRecord,
+    UnfenceBrokerRecord,
+    UnregisterBrokerRecord,
 )
-from cotidal.node import fetch, offsets, produce
+from cotidal.node import fetch, fetchers, lifecycle, offsets, produce, proposals
 from cotidal.node.effects import (
+    AdvanceStart,
+    Append,
     ConfigureLog,
     DeleteLog,
     Note,
     OpenLog,
     SaveEpochs,
     SaveProducers,
+    TruncateTo,
 )
+from cotidal.node.effects import StartOver as StartLogOver
 from cotidal.node.events import LogFailed, LogOpened
 from cotidal.node.hosting import Hosted
 from cotidal.node.state import NodeState
 from cotidal.settings import topic_settings
-from cotidal.values import TopicPartition, Uuid
+from cotidal.values import NO_EPOCH, BrokerEpoch, NodeId, TopicPartition, Uuid
 
 
 def publish(state: NodeState, records: Iterable[MetadataRecord]) -> None:
@@ -71,6 +88,16 @@ def publish(state: NodeState, records: Iterable[MetadataRecord]) -> None:
                 _reconfigure(state, record)
             case _:
                 pass
+
+
+def on_committed(state: NodeState, records: list[MetadataRecord]) -> None:
+    """A prefix of the metadata log has been replayed into the committed image."""
+    if not state.config.is_broker:
+        return
+    if state.life.is_published:
+        publish(state, records)
+        _refresh_brokers(state, records)
+    lifecycle.on_metadata(state)
 
 
 def publish_everything(state: NodeState) -> None:
@@ -118,6 +145,8 @@ def on_opened(state: NodeState, event: LogOpened) -> None:
     told = state.controller.committed.partition(*event.partition)
     if told is not None:
         _take_role(state, hosted, told)
+    fetchers.follow(state, hosted)
+    lifecycle.on_logs_open(state)
 
 
 def on_failed(state: NodeState, event: LogFailed) -> None:
@@ -143,10 +172,25 @@ def obey(state: NodeState, hosted: Hosted, effects: tuple[PartitionEffect, ...])
                 state.out.append(SaveProducers(partition, snapshot))
             case Readable():
                 fetch.on_readable(state, hosted)
-            case CompleteAcks() | EndMoved():
+            case CompleteAcks():
                 produce.on_progress(state, hosted, effect)
+            case EndMoved():
+                produce.on_progress(state, hosted, effect)
+                fetch.on_end_moved(state, hosted)
+            case ProposeIsr():
+                state.isr_proposals[partition] = effect
+            case AppendFetched(batches):
+                entry = Placed(None, NO_EPOCH, batches)
+                state.out.append(Append(partition, (entry,), False))
+                hosted.unread_bytes += len(batches.data)
+            case Truncate(offset):
+                state.out.append(TruncateTo(partition, offset))
+            case StartOver(offset):
+                state.out.append(StartLogOver(partition, offset))
+            case AdvanceLogStart(offset):
+                state.out.append(AdvanceStart(partition, offset))
             case _:
-                raise NotImplementedError(f"one replica does not {type(effect).__name__}")
+                assert_never(effect)
 
 
 def topic_values(state: NodeState, image: Image, topic: str) -> Mapping[str, str]:
@@ -189,11 +233,9 @@ def _take_role(state: NodeState, hosted: Hosted, told: Partition) -> None:
     if replica.offline_reason is not None:
         return
     if told.leader != state.config.node_id:
-        reason = f"{replica.partition} is led by broker {told.leader} in epoch {told.leader_epoch}"
-        if told.leader < 0:
-            reason = f"{replica.partition} has no leader"
-        obey(state, hosted, stop_leading(replica, reason))
+        _stop_leading(state, hosted, told)
         return
+    fetchers.forget(state, replica.partition)
     appointment = Appointment(
         node_id=state.config.node_id,
         epoch=told.leader_epoch,
@@ -201,10 +243,54 @@ def _take_role(state: NodeState, hosted: Hosted, told: Partition) -> None:
         replicas=told.replicas,
         isr=told.isr,
         min_isr=min(int(hosted.settings["min.insync.replicas"]), len(told.replicas)),
+        lag_max_ms=proposals.lag_max_ms(state),
+        active=active_brokers(state),
     )
     leads = replica.leadership is not None and replica.leader_epoch >= told.leader_epoch
     take = on_partition_changed if leads else become_leader
     obey(state, hosted, take(replica, appointment, state.now))
+
+
+def _stop_leading(state: NodeState, hosted: Hosted, told: Partition) -> None:
+    replica = hosted.replica
+    if told.leader < 0:
+        obey(state, hosted, stop_leading(replica, f"{replica.partition} has no leader"))
+        follower.stop(replica)
+        fetchers.forget(state, replica.partition)
+        return
+    if replica.following is not None and replica.following.epoch == told.leader_epoch:
+        return
+    reason = f"{replica.partition} is led by broker {told.leader} in epoch {told.leader_epoch}"
+    obey(state, hosted, stop_leading(replica, reason))
+    follower.follow(replica, leader=told.leader, epoch=told.leader_epoch)
+    fetchers.follow(state, hosted)
+
+
+def active_brokers(state: NodeState) -> Mapping[NodeId, BrokerEpoch]:
+    """Who may be in an ISR, with the epoch of each incarnation."""
+    brokers = state.controller.committed.brokers.values()
+    return {broker.node_id: broker.epoch for broker in brokers if broker.active}
+
+
+def _refresh_brokers(state: NodeState, records: list[MetadataRecord]) -> None:
+    """Leaders must know who may be in an ISR; a follower may have got its leader back."""
+    if not any(isinstance(record, _ABOUT_BROKERS) for record in records):
+        return
+    active = active_brokers(state)
+    for hosted in state.hosted.values():
+        if hosted.replica.leadership is not None:
+            hosted.replica.leadership.active = active
+    for leader in state.followed:
+        state.fetch_due[leader] = None
+
+
+_ABOUT_BROKERS = (
+    RegisterBrokerRecord,
+    UnregisterBrokerRecord,
+    FenceBrokerRecord,
+    UnfenceBrokerRecord,
+    BrokerRegistrationChangeRecord,
+)
 
 
 def _reconfigure(state: NodeState, record: ConfigRecord) -> None:
@@ -233,6 +319,7 @@ def _drop_topic(state: NodeState, topic_id: Uuid) -> None:
 def _drop(state: NodeState, hosted: Hosted) -> None:
     replica = hosted.replica
     obey(state, hosted, stop_leading(replica, f"{replica.partition} is no longer here"))
+    fetchers.forget(state, replica.partition)
     del state.hosted[replica.partition]
     state.opening.pop(replica.partition, None)
     state.out.append(DeleteLog(replica.partition, replica.topic_id))

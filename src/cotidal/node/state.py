@@ -11,17 +11,21 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from cotidal.core.machine import Entropy
-from cotidal.node.connections import Connection, Slot
-from cotidal.node.effects import CallToken, Effect, Endpoint, PersistToken, ReadToken
+from cotidal.core.partition.effects import ProposeIsr
+from cotidal.node.connections import Connection, Inward, Slot
+from cotidal.node.effects import Call, CallToken, Effect, Endpoint, PersistToken, ReadToken
 from cotidal.node.events import ConnectionId
 from cotidal.node.hosting import Hosted
 from cotidal.node.sessions import FetchSessions
-from cotidal.values import Millis, NodeId, Offset, TopicPartition, Uuid, WallMillis
+from cotidal.values import LeaderEpoch, Millis, NodeId, Offset, TopicPartition, Uuid, WallMillis
 
 if TYPE_CHECKING:
     from cotidal.node.controller import ControllerDuty
     from cotidal.node.fetch import PendingFetch
+    from cotidal.node.fetchers import FetchCall
+    from cotidal.node.lifecycle import Life
     from cotidal.node.produce import PendingProduce
+    from cotidal.node.quorum import QuorumDuty
 
 
 class NodeConfig(NamedTuple):
@@ -43,26 +47,48 @@ class NodeConfig(NamedTuple):
     is_broker: bool = True
 
 
+class ControllerAt(NamedTuple):
+    """The leader of the quorum, and where to find it."""
+
+    node_id: NodeId
+    epoch: LeaderEpoch
+    endpoint: Endpoint
+
+
 PendingT = TypeVar("PendingT")
 
 
 class NodeState:
     __slots__ = (
         "again",
+        "calls",
+        "calls_to_self",
         "config",
         "connections",
         "controller",
         "deadlines",
         "dirty_fetches",
         "entropy",
+        "fetch_due",
         "fetch_sequence",
+        "fetcher_wake",
+        "fetches_under_way",
+        "followed",
+        "gone",
         "hosted",
+        "inward",
+        "isr_proposals",
+        "isr_retry_at",
+        "isr_under_way",
+        "life",
         "next_checkpoint",
         "next_retention",
+        "next_shrink",
         "now",
         "opening",
         "out",
         "parked_produces",
+        "quorum",
         "reads",
         "saved_watermarks",
         "serving",
@@ -98,6 +124,23 @@ class NodeState:
         self.reads: dict[ReadToken, object] = {}
         """Who waits for an answer of the disk."""
         self.controller: ControllerDuty
+        self.quorum: QuorumDuty
+        self.life: Life
+        self.inward = Inward()
+        self.calls: dict[CallToken, object] = {}
+        """Who waits for the answer of another node."""
+        self.calls_to_self: list[Call] = []
+        self.followed: dict[NodeId, dict[TopicPartition, Hosted]] = {}
+        """Partitions that follow a leader, by leader."""
+        self.fetch_due: dict[NodeId, None] = {}
+        self.fetches_under_way: dict[NodeId, list[FetchCall]] = {}
+        self.fetcher_wake: Millis | None = None
+        self.isr_proposals: dict[TopicPartition, ProposeIsr] = {}
+        self.isr_under_way = False
+        self.isr_retry_at: Millis | None = None
+        self.next_shrink: Millis | None = None
+        self.gone = False
+        """The broker's life is over: the quorum's may end too."""
         self.serving = False
         self.stopping = False
         self.opening: dict[TopicPartition, None] = {}
@@ -110,6 +153,12 @@ class NodeState:
         self.token += 1
         token = ReadToken(self.token)
         self.reads[token] = waiting
+        return token
+
+    def next_call_token(self, owner: object) -> CallToken:
+        self.token += 1
+        token = CallToken(self.token)
+        self.calls[token] = owner
         return token
 
     def next_persist_token(self) -> PersistToken:

@@ -175,7 +175,8 @@ class Network:
         self._hosts[id_].listeners.clear()
         for connection, mine, other in self._of_host(id_):
             self._close_side(connection, mine)
-            self._carry(mine, other, self._lose, connection, other)
+            if other.open:
+                self._carry(mine, other, self._lose, connection, other)
 
     def power_lost(self, id_: HostId) -> None:
         """Nobody is told. Peers find out when the host answers again, or by the silence."""
@@ -338,11 +339,15 @@ class Network:
             self._connections.pop(connection.id, None)
 
     def _of_host(self, id_: HostId) -> list[tuple[Connection, _Side, _Side]]:
+        """Its connections, with its own side first; both are its own when it talks to itself."""
         found = []
-        for connection in self._connections.values():
+        for connection in list(self._connections.values()):
             caller, callee = connection.caller, connection.callee
-            if caller.host.id == id_ and callee.host.id != id_:
+            if caller.host.id == callee.host.id == id_:
+                self._close_side(connection, caller)
+                self._close_side(connection, callee)
+            elif caller.host.id == id_:
                 found.append((connection, caller, callee))
-            elif callee.host.id == id_ and caller.host.id != id_:
+            elif callee.host.id == id_:
                 found.append((connection, callee, caller))
         return found

@@ -1,0 +1,114 @@
+"""Refusals of requests that only the active controller can decide, in each API's own form.
+
+Where an API has no field for the whole, every element of the request is told NOT_CONTROLLER.
+"""
+
+from __future__ import annotations
+
+from cotidal.errors import MESSAGES, ErrorCode
+from cotidal.messages.rpc import (
+    allocate_producer_ids,
+    alter_configs,
+    alter_partition,
+    alter_partition_reassignments,
+    broker_heartbeat,
+    broker_registration,
+    create_partitions,
+    create_topics,
+    delete_topics,
+    elect_leaders,
+    incremental_alter_configs,
+    list_partition_reassignments,
+    unregister_broker,
+    update_features,
+)
+
+_ERROR = ErrorCode.NOT_CONTROLLER
+_WHY = MESSAGES[_ERROR]
+
+
+def not_controller(api_key: int, request: object) -> object:
+    match request:
+        case create_topics.CreateTopicsRequest():
+            return create_topics.CreateTopicsResponse(
+                topics=tuple(
+                    create_topics.CreatableTopicResult(
+                        name=topic.name, error_code=_ERROR, error_message=_WHY
+                    )
+                    for topic in request.topics
+                )
+            )
+        case delete_topics.DeleteTopicsRequest():
+            named = [(topic.name, topic.topic_id) for topic in request.topics]
+            return delete_topics.DeleteTopicsResponse(
+                responses=(
+                    *(
+                        delete_topics.DeletableTopicResult(
+                            name=name, topic_id=topic_id, error_code=_ERROR, error_message=_WHY
+                        )
+                        for name, topic_id in named
+                    ),
+                    *(
+                        delete_topics.DeletableTopicResult(name=name, error_code=_ERROR)
+                        for name in request.topic_names
+                    ),
+                )
+            )
+        case create_partitions.CreatePartitionsRequest():
+            return create_partitions.CreatePartitionsResponse(
+                results=tuple(
+                    create_partitions.CreatePartitionsTopicResult(topic.name, _ERROR, _WHY)
+                    for topic in request.topics
+                )
+            )
+        case alter_configs.AlterConfigsRequest():
+            return alter_configs.AlterConfigsResponse(
+                responses=tuple(
+                    alter_configs.AlterConfigsResourceResponse(
+                        _ERROR, _WHY, resource.resource_type, resource.resource_name
+                    )
+                    for resource in request.resources
+                )
+            )
+        case incremental_alter_configs.IncrementalAlterConfigsRequest():
+            return incremental_alter_configs.IncrementalAlterConfigsResponse(
+                responses=tuple(
+                    incremental_alter_configs.AlterConfigsResourceResponse(
+                        _ERROR, _WHY, each.resource_type, each.resource_name
+                    )
+                    for each in request.resources
+                )
+            )
+        case _:
+            return _whole(request)
+
+
+def _whole(request: object) -> object:
+    """APIs with one error for the whole answer."""
+    match request:
+        case alter_partition.AlterPartitionRequest():
+            return alter_partition.AlterPartitionResponse(error_code=_ERROR)
+        case broker_registration.BrokerRegistrationRequest():
+            return broker_registration.BrokerRegistrationResponse(error_code=_ERROR)
+        case broker_heartbeat.BrokerHeartbeatRequest():
+            return broker_heartbeat.BrokerHeartbeatResponse(error_code=_ERROR)
+        case allocate_producer_ids.AllocateProducerIdsRequest():
+            return allocate_producer_ids.AllocateProducerIdsResponse(error_code=_ERROR)
+        case elect_leaders.ElectLeadersRequest():
+            return elect_leaders.ElectLeadersResponse(error_code=_ERROR)
+        case alter_partition_reassignments.AlterPartitionReassignmentsRequest():
+            return alter_partition_reassignments.AlterPartitionReassignmentsResponse(
+                error_code=_ERROR, error_message=_WHY
+            )
+        case list_partition_reassignments.ListPartitionReassignmentsRequest():
+            return list_partition_reassignments.ListPartitionReassignmentsResponse(
+                error_code=_ERROR, error_message=_WHY
+            )
+        case unregister_broker.UnregisterBrokerRequest():
+            return unregister_broker.UnregisterBrokerResponse(
+                error_code=_ERROR, error_message=_WHY
+            )
+        case update_features.UpdateFeaturesRequest():
+            return update_features.UpdateFeaturesResponse(error_code=_ERROR, error_message=_WHY)
+        case _:
+            raise NotImplementedError(type(request).__name__)

@@ -1,0 +1,227 @@
+"""A broker's life under its controller. Pure. KIP-631.
+
+    Unregistered   asks the active controller for an epoch               -> Registered
+    Registered     fenced; applies metadata up to its own registration,
+                   opens its logs, then asks to be unfenced               -> Running
+    Running        takes part, and says so every broker.heartbeat.interval.ms
+    Leaving        asks to be let go: leaderships move away first         -> stopped
+
+Everything is driven by what happens; the heartbeat's interval is only for when nothing does.
+Owns of the state: life.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final, NamedTuple
+
+from cotidal.api import to_controller as api
+from cotidal.core.cluster.decide.features import SUPPORTED
+from cotidal.errors import ErrorCode
+from cotidal.messages.rpc.apis import ApiKey
+from cotidal.messages.rpc.broker_heartbeat import BrokerHeartbeatResponse
+from cotidal.messages.rpc.broker_registration import BrokerRegistrationResponse
+from cotidal.node import calls, publishing
+from cotidal.node.effects import Note, Serve
+from cotidal.node.state import NodeState
+from cotidal.settings import effective
+from cotidal.values import NO_BROKER_EPOCH, BrokerEpoch, Millis, Offset, Uuid
+
+RETRY_MS: Final = 50
+TIMEOUT_MS: Final = 1_000
+
+
+class Stage(Enum):
+    UNREGISTERED = "unregistered"
+    REGISTERED = "registered"
+    RUNNING = "running"
+    LEAVING = "leaving"
+    GONE = "gone"
+
+
+class Registering(NamedTuple):
+    """A registration under way."""
+
+
+class Beating(NamedTuple):
+    """A heartbeat under way."""
+
+    asked_to_fence: bool
+
+
+class Life:
+    __slots__ = (
+        "incarnation",
+        "is_published",
+        "is_under_way",
+        "next_beat",
+        "previous_epoch",
+        "stage",
+    )
+
+    def __init__(self) -> None:
+        self.stage = Stage.UNREGISTERED
+        self.incarnation = Uuid(bytes(16))
+        self.previous_epoch = NO_BROKER_EPOCH
+        self.is_under_way = False
+        """One word to the controller at a time."""
+        self.is_published = False
+        """Our own registration is applied: what follows it concerns this incarnation."""
+        self.next_beat: Millis | None = None
+
+
+def start(state: NodeState, *, incarnation: Uuid, previous_epoch: BrokerEpoch) -> None:
+    if state.config.is_broker:
+        state.life.incarnation = incarnation
+        state.life.previous_epoch = previous_epoch
+        state.life.next_beat = state.now
+
+
+def pump(state: NodeState) -> None:
+    """At the end of a step: say what is due to be said."""
+    life = state.life
+    if life.is_under_way or life.next_beat is None or state.now < life.next_beat:
+        return
+    if state.controller.leader is None or life.stage is Stage.GONE:
+        return
+    if life.stage is Stage.UNREGISTERED:
+        _register(state)
+    else:
+        _beat(state)
+
+
+def on_metadata(state: NodeState) -> None:
+    """Metadata has been applied: perhaps our own registration."""
+    life = state.life
+    if life.stage is Stage.UNREGISTERED or life.is_published:
+        return
+    me = state.controller.committed.brokers.get(state.config.node_id)
+    if me is not None and me.epoch == state.controller.broker_epoch:
+        life.is_published = True
+        publishing.publish_everything(state)
+        on_logs_open(state)
+
+
+def on_logs_open(state: NodeState) -> None:
+    """Every log is open: time to be unfenced."""
+    if state.life.stage is Stage.REGISTERED and state.life.is_published and not state.opening:
+        state.life.next_beat = state.now
+
+
+def on_registered(state: NodeState, reply: BrokerRegistrationResponse) -> None:
+    life = state.life
+    life.is_under_way = False
+    if reply.error_code != 0:
+        error = ErrorCode(reply.error_code).name
+        state.out.append(Note("warning", f"the controller refuses our registration: {error}"))
+        life.next_beat = Millis(state.now + RETRY_MS)
+        return
+    life.stage = Stage.REGISTERED
+    state.controller.broker_epoch = BrokerEpoch(reply.broker_epoch)
+    life.next_beat = Millis(state.now + _interval(state))
+    on_metadata(state)
+
+
+def on_beat_answered(state: NodeState, beat: Beating, reply: BrokerHeartbeatResponse) -> None:
+    life = state.life
+    life.is_under_way = False
+    life.next_beat = Millis(state.now + _interval(state))
+    if reply.error_code in (ErrorCode.STALE_BROKER_EPOCH, ErrorCode.BROKER_ID_NOT_REGISTERED):
+        state.out.append(Note("warning", "the controller knows another incarnation of us"))
+        life.next_beat = Millis(state.now + RETRY_MS)
+        return
+    if reply.error_code != 0:
+        life.next_beat = Millis(state.now + RETRY_MS)
+        return
+    if life.stage is Stage.LEAVING:
+        if reply.should_shut_down:
+            _go(state)
+        else:
+            life.next_beat = Millis(state.now + RETRY_MS)
+    elif not reply.is_fenced and life.stage is Stage.REGISTERED:
+        life.stage = Stage.RUNNING
+        if not state.serving:
+            state.serving = True
+            state.out.append(Serve())
+    elif reply.is_fenced and life.stage is Stage.RUNNING and not beat.asked_to_fence:
+        life.next_beat = Millis(state.now + RETRY_MS)  # fenced while silent: ask to come back
+
+
+def on_failed(state: NodeState) -> None:
+    """No answer: the controller may have moved. Ask whoever it is then."""
+    state.life.is_under_way = False
+    state.life.next_beat = Millis(state.now + RETRY_MS)
+
+
+def leave(state: NodeState) -> None:
+    """SIGTERM: ask to be let go; without a controller or a part in anything, just go."""
+    life = state.life
+    alone = len(state.controller.committed.brokers) <= 1
+    if life.stage is not Stage.RUNNING or state.controller.leader is None or alone:
+        _go(state)
+        return
+    life.stage = Stage.LEAVING
+    life.next_beat = state.now
+
+
+def next_deadline(state: NodeState) -> Millis | None:
+    life = state.life
+    if life.is_under_way or life.stage is Stage.GONE or state.controller.leader is None:
+        return None
+    return life.next_beat
+
+
+def _register(state: NodeState) -> None:
+    config = state.config
+    message = api.registration(
+        node_id=config.node_id,
+        cluster_id=config.cluster_id,
+        incarnation_id=state.life.incarnation,
+        listeners=tuple(config.endpoints),
+        features=tuple(SUPPORTED),
+        rack=config.rack,
+        directory_id=config.directory_id,
+        previous_epoch=state.life.previous_epoch,
+    )
+    _say(state, ApiKey.BROKER_REGISTRATION, api.REGISTRATION_VERSION, message, Registering())
+
+
+def _beat(state: NodeState) -> None:
+    life = state.life
+    ready = life.is_published and not state.opening
+    message = api.heartbeat(
+        node_id=state.config.node_id,
+        broker_epoch=state.controller.broker_epoch,
+        metadata_offset=Offset(state.quorum.applied - 1),
+        want_fence=not ready,
+        want_shut_down=life.stage is Stage.LEAVING,
+    )
+    _say(state, ApiKey.BROKER_HEARTBEAT, api.HEARTBEAT_VERSION, message, Beating(not ready))
+
+
+def _say(state: NodeState, key: ApiKey, version: int, message: object, owner: object) -> None:
+    leader = state.controller.leader
+    assert leader is not None
+    state.life.is_under_way = True
+    calls.call(
+        state,
+        leader.node_id,
+        leader.endpoint,
+        lane=calls.CONTROL_LANE,
+        api=key,
+        version=version,
+        message=message,
+        timeout_ms=TIMEOUT_MS,
+        owner=owner,
+    )
+
+
+def _go(state: NodeState) -> None:
+    state.life.stage = Stage.GONE
+    state.gone = True
+
+
+def _interval(state: NodeState) -> int:
+    value = effective("broker.heartbeat.interval.ms", static=state.config.settings).value
+    assert isinstance(value, int)
+    return value
