@@ -136,10 +136,10 @@ def test_topics_are_found_by_their_id_from_version_13_on() -> None:
         assert error(node) == expected
 
 
-def test_replicas_cannot_fetch_yet() -> None:
+def test_a_replica_that_is_not_assigned_is_told_that_it_knows_more_than_we() -> None:
     node = node_with()
-    request = fetch(0)[2]._replace(replica_id=2)
-    assert node.ask(1, 12, request).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    node.ask(1, 12, fetch(0)[2]._replace(replica_id=2))
+    assert error(node) == ErrorCode.UNKNOWN_LEADER_EPOCH
 
 
 # Sessions

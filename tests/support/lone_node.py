@@ -15,9 +15,11 @@ from cotidal.messages.batch import Batches
 from cotidal.node import effects as fx
 from cotidal.node import events as ev
 from cotidal.node.node import Node
-from cotidal.node.state import Endpoint, NodeConfig
+from cotidal.node.effects import Endpoint
+from cotidal.node.state import NodeConfig
 from cotidal.values import Millis, NodeId, Offset, TopicPartition, Uuid, WallMillis
 from cotidal.wire.batch import read_batches, stamp_prefix
+from cotidal.wire.metadata_batch import read_metadata_batches
 from cotidal.wire.records import Record, build_batch
 
 WALL = 1_700_000_000_000
@@ -67,7 +69,7 @@ class LoneNode:
             settings=settings or {},
             log_directory="data",
         )
-        self.node = Node(config, Entropy(seed))
+        self.node = Node(config, Entropy(seed), read_metadata_batches)
         self.now = 1_000
         self.hold: set[type] = set()
         self.held: deque[Any] = deque()

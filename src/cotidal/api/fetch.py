@@ -23,10 +23,12 @@ from cotidal.messages.rpc.fetch import (
     PartitionData,
     ReplicaState,
 )
-from cotidal.values import BrokerEpoch, NodeId, Offset, Uuid
+from cotidal.values import NO_BROKER_EPOCH, BrokerEpoch, NodeId, Offset, Uuid
 
 TOPIC_IDS_SINCE: Final = 13
 REPLICA_STATE_SINCE: Final = 15
+FOLLOWERS_SERVE_SINCE: Final = 11
+"""A consumer that can be sent to a follower may ask one (KIP-392)."""
 REPLICA_VERSION: Final = 17
 """In which nodes of a cluster fetch from each other."""
 
@@ -40,6 +42,13 @@ def fetcher_id(request: FetchRequest, version: int) -> int:
     if version >= REPLICA_STATE_SINCE:
         return request.replica_state.replica_id
     return request.replica_id
+
+
+def fetcher_epoch(request: FetchRequest, version: int) -> BrokerEpoch:
+    """The incarnation of the replica that fetches; -1 where it does not say."""
+    if version >= REPLICA_STATE_SINCE:
+        return BrokerEpoch(request.replica_state.replica_epoch)
+    return NO_BROKER_EPOCH
 
 
 def replica_request(

@@ -12,13 +12,21 @@ from typing import Final
 from cotidal.errors import ErrorCode, Refusal
 from cotidal.messages.rpc.list_offsets import (
     ListOffsetsPartition,
-    ListOffsetsTopic,
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
+    ListOffsetsTopic,
     ListOffsetsTopicResponse,
 )
-from cotidal.values import LeaderEpoch, NO_EPOCH, NO_TIMESTAMP, NodeId, Offset, TopicPartition, WallMillis
+from cotidal.values import (
+    NO_EPOCH,
+    NO_TIMESTAMP,
+    LeaderEpoch,
+    NodeId,
+    Offset,
+    TopicPartition,
+    WallMillis,
+)
 
 LATEST: Final = -1
 EARLIEST: Final = -2

@@ -3,7 +3,7 @@ EndQuorumEpoch (54) and the Fetch (1) of the metadata log.
 
 Each of the machine's questions becomes a request and each request a question again; answers
 likewise. One partition, ``__cluster_metadata-0``, stands in every message. Records are bytes that
-the node reads for an answer; an answer that arrives is decoded by ``read``, which the node is given.
+the node reads for an answer; one that arrives is decoded by ``read``, which the node is given.
 Not here yet: FetchSnapshot (59), changes of voters (80, 81, 82).
 """
 
@@ -294,10 +294,10 @@ def _fetch_reply(message: fetch.FetchResponse, read: ReadControl) -> FetchReply:
             ),
             batches,
         )
-    diverging, snapshot = told.diverging_epoch, told.snapshot_id
+    diverging, snapshot, leader = told.diverging_epoch, told.snapshot_id, told.current_leader
     return FetchReply(
         ErrorCode(told.error_code),
-        _hint(told.current_leader.leader_id, told.current_leader.leader_epoch, message.node_endpoints),
+        _hint(leader.leader_id, leader.leader_epoch, message.node_endpoints),
         Offset(told.high_watermark),
         Offset(told.log_start_offset),
         (
@@ -334,4 +334,3 @@ def _hint(leader_id: int, epoch: int, endpoints: Sequence[_Located]) -> Hint:
     if leader_id < 0:
         return Hint(NO_NODE, LeaderEpoch(epoch) if epoch >= 0 else NO_EPOCH)
     return Hint(NodeId(leader_id), LeaderEpoch(epoch), points)
-

@@ -105,9 +105,7 @@ def _whole(request: object) -> object:
                 error_code=_ERROR, error_message=_WHY
             )
         case unregister_broker.UnregisterBrokerRequest():
-            return unregister_broker.UnregisterBrokerResponse(
-                error_code=_ERROR, error_message=_WHY
-            )
+            return unregister_broker.UnregisterBrokerResponse(error_code=_ERROR, error_message=_WHY)
         case update_features.UpdateFeaturesRequest():
             return update_features.UpdateFeaturesResponse(error_code=_ERROR, error_message=_WHY)
         case _:

@@ -52,7 +52,9 @@ from cotidal.node.effects import (
 )
 from cotidal.node.events import ShutdownRequested, Started
 from cotidal.node.node import Node
-from cotidal.node.state import Endpoint, NodeConfig
+from cotidal.node.effects import Endpoint
+from cotidal.node.state import NodeConfig
+from cotidal.wire.metadata_batch import read_metadata_batches
 from cotidal.values import BrokerEpoch
 
 EXIT_STOPPED: Final = 0
@@ -112,6 +114,7 @@ class Running:
         self._node = Node(
             node_config(config, storage, self.addresses, bound),
             Entropy(int.from_bytes(os.urandom(8), "big")),
+            read_metadata_batches,
         )
         self._driver = Driver(
             self._node, loop, journal=journal, counters=counters, on_fault=self._on_fault

@@ -24,7 +24,7 @@ from cotidal.api import init_producer_id as producer_id_api
 from cotidal.api import refusing
 from cotidal.api.active import Active
 from cotidal.api.asked import Asked
-from cotidal.api.registry import handler
+from cotidal.api.registry import Owner, handler
 from cotidal.core.cluster import duties as periodic
 from cotidal.core.cluster.controller import Controller
 from cotidal.core.cluster.decide.features import bootstrap_records
@@ -46,6 +46,8 @@ from cotidal.values import NO_BROKER_EPOCH, LeaderEpoch, Millis, Offset, Produce
 
 FORWARD_TIMEOUT_MS = 10_000
 PROBE_TIMEOUT_MS = 500
+RECORD_BYTES_GUESS = 64
+"""Only for knowing when a snapshot is due."""
 
 
 class Answer(NamedTuple):
@@ -166,8 +168,9 @@ def propose(state: NodeState, records: tuple[MetadataRecord, ...], then: Then) -
     """Append these records together; ``then`` follows once they are committed."""
     duty = state.controller
     if records:
-        made = qev.ProposalMade(Proposal(records, then), len(records), 64 * len(records), duty.epoch)
-        quorum.step(state, made)
+        proposal = Proposal(records, then)
+        size = RECORD_BYTES_GUESS * len(records)
+        quorum.step(state, qev.ProposalMade(proposal, len(records), size, duty.epoch))
     else:
         end = duty.in_flight[-1].end_offset if duty.in_flight else Offset(0)
         duty.in_flight.append(InFlight(end, then))
@@ -214,7 +217,7 @@ def follow(state: NodeState) -> None:
                 pass
 
 
-def begin(state: NodeState, slot: Slot) -> None:
+def begin(state: NodeState, slot: Slot, owner: Owner) -> None:
     """A request that the controller decides."""
     duty = state.controller
     request = slot.request
@@ -226,7 +229,7 @@ def begin(state: NodeState, slot: Slot) -> None:
     )
     decide = handler(request.api_key).decide
     arguments: tuple[Any, ...] = (request.message, asked, duty.controller)
-    if request.api_key in _NEED_ACTIVE:
+    if owner is Owner.ACTIVE:
         assert duty.duties is not None
         end = state.quorum.machine.state.log.end_offset
         arguments += (Active(duty.duties, state.now, end, state.config.cluster_id),)
@@ -388,7 +391,3 @@ def _ask_for_block(state: NodeState) -> None:
         owner=BlockAsked(),
     )
 
-
-_NEED_ACTIVE = frozenset(
-    {int(ApiKey.BROKER_REGISTRATION), int(ApiKey.BROKER_HEARTBEAT)}
-)

@@ -12,10 +12,16 @@ Owns of the state: sessions, dirty_fetches, deadlines.
 from __future__ import annotations
 
 import heapq
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from cotidal.api import fetch as api
-from cotidal.core.partition.reading import Diverged, Granted, admit_fetch
+from cotidal.core.partition.leader import FollowerFetched, on_follower_fetched
+from cotidal.core.partition.reading import (
+    Diverged,
+    Granted,
+    admit_fetch,
+    admit_replica_fetch,
+)
 from cotidal.errors import ErrorCode, Refusal
 from cotidal.limits import FETCH_WAIT_MAX_MS
 from cotidal.messages.rpc.fetch import FetchRequest, PartitionData
@@ -32,7 +38,23 @@ from cotidal.node.sessions import (
     TopicRef,
 )
 from cotidal.node.state import NodeState
-from cotidal.values import LeaderEpoch, Millis, Offset, TopicPartition, Uuid
+from cotidal.values import BrokerEpoch, LeaderEpoch, Millis, NodeId, Offset, TopicPartition, Uuid
+
+
+class Marks(NamedTuple):
+    """What an answer says of a partition besides its records."""
+
+    high_watermark: Offset
+    last_stable_offset: Offset
+    start_offset: Offset
+
+
+NO_MARKS: Final = Marks(Offset(-1), Offset(-1), Offset(-1))
+
+
+def _marks(hosted: Hosted) -> Marks:
+    replica = hosted.replica
+    return Marks(replica.high_watermark, replica.last_stable_offset, replica.start_offset)
 
 
 class Asked(NamedTuple):
@@ -41,6 +63,16 @@ class Asked(NamedTuple):
     fetched: FetchedPartition
     hosted: Hosted | None
     verdict: Granted | Diverged | Refusal
+    marks: Marks
+
+
+class FetchingReplica(NamedTuple):
+    """A follower that fetches: its offset says what it holds."""
+
+    node_id: NodeId
+    broker_epoch: BrokerEpoch
+    is_news: bool
+    """Not yet told to the leader; a fetch that is evaluated again says nothing new."""
 
 
 class PendingFetch:
@@ -57,6 +89,7 @@ class PendingFetch:
         "missing_bytes",
         "partitions",
         "reading",
+        "replica",
         "session",
         "slot",
         "urgent",
@@ -67,6 +100,7 @@ class PendingFetch:
         self.session: FetchSession | None = None
         self.incremental = False
         self.partitions: dict[PartitionKey, FetchedPartition] = {}
+        self.replica: FetchingReplica | None = None
         self.isolation_level = request.isolation_level
         self.min_bytes = request.min_bytes
         self.max_bytes = request.max_bytes
@@ -86,9 +120,6 @@ class PendingFetch:
 
 def begin(state: NodeState, slot: Slot, request: FetchRequest) -> None:
     version = slot.request.api_version
-    if api.fetcher_id(request, version) >= 0:
-        _reply_error(state, slot, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        return
     wait = min(max(request.max_wait_ms, 0), FETCH_WAIT_MAX_MS)
     pending = PendingFetch(slot, request, Millis(state.now + wait))
     slot.parked = pending
@@ -96,11 +127,15 @@ def begin(state: NodeState, slot: Slot, request: FetchRequest) -> None:
     if error is not None:
         _reply_error(state, slot, error)
         return
+    follower = api.fetcher_id(request, version)
+    if follower >= 0:
+        pending.replica = FetchingReplica(
+            NodeId(follower), api.fetcher_epoch(request, version), is_news=True
+        )
     _evaluate(state, pending)
 
 
-def on_read_done(state: NodeState, event: ReadDone) -> None:
-    pending = state.take_read(event.token, PendingFetch)
+def on_read_done(state: NodeState, pending: PendingFetch, event: ReadDone) -> None:
     if pending.answered:  # its connection is gone
         return
     total = 0
@@ -125,9 +160,15 @@ def on_readable(state: NodeState, hosted: Hosted) -> None:
     hosted.unread_bytes = 0
 
 
+def on_end_moved(state: NodeState, hosted: Hosted) -> None:
+    """More is written: followers may have it at once, consumers when it is committed."""
+    for pending in hosted.replica_fetches:
+        state.dirty_fetches[pending] = None
+
+
 def on_unserved(state: NodeState, hosted: Hosted) -> None:
     """The partition is no longer served from here: its fetches are told so."""
-    for pending in hosted.fetches:
+    for pending in (*hosted.fetches, *hosted.replica_fetches):
         state.dirty_fetches[pending] = None
 
 
@@ -205,6 +246,7 @@ def _take_partitions(
                 max_bytes=asked.partition_max_bytes,
                 current_epoch=LeaderEpoch(asked.current_leader_epoch),
                 last_fetched_epoch=LeaderEpoch(asked.last_fetched_epoch),
+                start_offset=Offset(asked.log_start_offset),
             )
 
 
@@ -216,7 +258,7 @@ def _evaluate(state: NodeState, pending: PendingFetch) -> None:
     pending.urgent = False
     wants: list[Want] = []
     for fetched in pending.partitions.values():
-        hosted, verdict = _admit(state, fetched, pending.isolation_level, uses_topic_ids)
+        hosted, verdict = _admit(state, pending, fetched, uses_topic_ids)
         if isinstance(verdict, Granted):
             if hosted is not None and fetched.offset < verdict.below:
                 pending.reading.append(len(pending.asked))
@@ -225,7 +267,10 @@ def _evaluate(state: NodeState, pending: PendingFetch) -> None:
                 )
         elif not (pending.incremental and isinstance(verdict, Refusal) and fetched.told_error):
             pending.urgent = True
-        pending.asked.append(Asked(fetched, hosted, verdict))
+        marks = NO_MARKS if hosted is None else _marks(hosted)
+        pending.asked.append(Asked(fetched, hosted, verdict, marks))
+    if pending.replica is not None and pending.replica.is_news:
+        _tell_leaders(state, pending, pending.replica)
     if wants:
         state.out.append(
             Read(state.next_read_token(pending), tuple(wants), max(pending.max_bytes, 0))
@@ -236,8 +281,29 @@ def _evaluate(state: NodeState, pending: PendingFetch) -> None:
         _park(state, pending, missing_bytes=pending.min_bytes)
 
 
+def _tell_leaders(state: NodeState, pending: PendingFetch, replica: FetchingReplica) -> None:
+    """What a follower asks for tells how far it has got. The answer carries the marks as they were
+    before that: a follower's high watermark is a round trip behind."""
+    from cotidal.node.publishing import obey
+
+    pending.replica = replica._replace(is_news=False)
+    for asked in pending.asked:
+        if asked.hosted is not None and isinstance(asked.verdict, Granted):
+            told = FollowerFetched(
+                replica.node_id,
+                asked.fetched.offset,
+                asked.fetched.start_offset,
+                replica.broker_epoch,
+            )
+            obey(
+                state,
+                asked.hosted,
+                on_follower_fetched(asked.hosted.replica, told, state.now),
+            )
+
+
 def _admit(
-    state: NodeState, fetched: FetchedPartition, isolation_level: int, uses_topic_ids: bool
+    state: NodeState, pending: PendingFetch, fetched: FetchedPartition, uses_topic_ids: bool
 ) -> tuple[Hosted | None, Granted | Diverged | Refusal]:
     name = fetched.topic.name
     if uses_topic_ids:
@@ -248,12 +314,22 @@ def _admit(
     hosted = state.hosted.get(TopicPartition(name, fetched.partition))
     if hosted is None:
         return None, Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if pending.replica is not None:
+        return hosted, admit_replica_fetch(
+            hosted.replica,
+            node_id=pending.replica.node_id,
+            broker_epoch=pending.replica.broker_epoch,
+            offset=fetched.offset,
+            current_epoch=fetched.current_epoch,
+            last_fetched_epoch=fetched.last_fetched_epoch,
+        )
     return hosted, admit_fetch(
         hosted.replica,
         offset=fetched.offset,
         current_epoch=fetched.current_epoch,
         last_fetched_epoch=fetched.last_fetched_epoch,
-        isolation_level=isolation_level,
+        isolation_level=pending.isolation_level,
+        followers_serve=pending.slot.request.api_version >= api.FOLLOWERS_SERVE_SINCE,
     )
 
 
@@ -261,7 +337,10 @@ def _park(state: NodeState, pending: PendingFetch, *, missing_bytes: int) -> Non
     pending.missing_bytes = missing_bytes
     for asked in pending.asked:
         if asked.hosted is not None:
-            asked.hosted.fetches[pending] = None
+            if pending.replica is None:
+                asked.hosted.fetches[pending] = None
+            else:
+                asked.hosted.replica_fetches[pending] = None
     state.wake_at(pending.deadline, pending)
 
 
@@ -269,6 +348,7 @@ def _unpark(pending: PendingFetch) -> None:
     for asked in pending.asked:
         if asked.hosted is not None:
             asked.hosted.fetches.pop(pending, None)
+            asked.hosted.replica_fetches.pop(pending, None)
 
 
 def _answer(
@@ -323,20 +403,19 @@ def _partition_data(asked: Asked, data: bytes | memoryview | str) -> PartitionDa
         return api.partition_refused(partition, ErrorCode.CORRUPT_MESSAGE)
     if isinstance(verdict, Refusal):
         return api.partition_refused(partition, verdict.error)
-    assert asked.hosted is not None
-    replica = asked.hosted.replica
+    marks = asked.marks
     if isinstance(verdict, Diverged):
         return api.partition_diverged(
             partition,
             end=verdict.end,
-            high_watermark=replica.high_watermark,
-            log_start_offset=replica.start_offset,
+            high_watermark=marks.high_watermark,
+            log_start_offset=marks.start_offset,
         )
     return api.partition_read(
         partition,
-        high_watermark=replica.high_watermark,
-        last_stable_offset=replica.last_stable_offset,
-        log_start_offset=replica.start_offset,
+        high_watermark=marks.high_watermark,
+        last_stable_offset=marks.last_stable_offset,
+        log_start_offset=marks.start_offset,
         data=data,
     )
 

@@ -24,7 +24,9 @@ from cotidal.core.partition.follower import (
     on_answered,
     on_leader_ends,
     question,
+    question_of_ends,
 )
+from cotidal.core.partition.follower import on_appended as follower_appended
 from cotidal.errors import ErrorCode
 from cotidal.messages.batch import NO_BATCHES
 from cotidal.messages.rpc.apis import ApiKey
@@ -128,10 +130,16 @@ def on_fetch_answered(state: NodeState, asked: FetchCall, response: FetchRespons
             error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         answer = _answer(put, told, error)
         obey(state, hosted, on_answered(hosted.replica, answer, state.now))
-        following = hosted.replica.following
-        if following is not None and following.lost_range:
-            _ask_ends(state, asked.leader, partition, put)
     state.fetch_due[asked.leader] = None
+
+
+def on_appended(state: NodeState, hosted: Hosted, end_offset: Offset) -> None:
+    """A follower's log has grown: its next question acknowledges that."""
+    from cotidal.node.publishing import obey
+
+    obey(state, hosted, follower_appended(hosted.replica, end_offset))
+    if hosted.replica.following is not None:
+        state.fetch_due[hosted.replica.following.leader] = None
 
 
 def on_fetch_failed(state: NodeState, asked: FetchCall) -> None:
@@ -145,10 +153,13 @@ def on_ends_answered(state: NodeState, asked: EndsCall, response: ListOffsetsRes
 
     hosted = state.hosted.get(asked.partition)
     found = response.topics[0].partitions[0]
+    state.ends_under_way.pop(asked.partition, None)
     if hosted is None:
         return
     if found.error_code != 0:
-        _back_off(state, asked.leader)
+        refused = _answer(asked.question, None, ErrorCode(found.error_code))
+        obey(state, hosted, on_answered(hosted.replica, refused, state.now))
+        state.fetch_due[asked.leader] = None
         return
     if asked.end_offset is None:
         asked.end_offset = Offset(found.offset)
@@ -160,9 +171,7 @@ def on_ends_answered(state: NodeState, asked: EndsCall, response: ListOffsetsRes
 
 
 def on_ends_failed(state: NodeState, asked: EndsCall) -> None:
-    hosted = state.hosted.get(asked.partition)
-    if hosted is not None and hosted.replica.following is not None:
-        hosted.replica.following.lost_range = False  # the next fetch tells it again
+    state.ends_under_way.pop(asked.partition, None)
     _back_off(state, asked.leader)
 
 
@@ -176,13 +185,17 @@ def _ask(state: NodeState, leader: NodeId) -> None:
         following = hosted.replica.following
         if following is None or any(partition in other.questions for other in under_way):
             continue
-        if following.busy:
-            return  # its Appended brings us back, and then all are asked for together
+        if not hosted.replica.is_steady and hosted.replica.offline_reason is None:
+            return  # what the disk answers brings us back, and then all are asked for together
         put = question(hosted.replica, state.now)
-        if put is not None and not following.lost_range:
+        if put is not None:
             questions[partition] = put
         elif following.not_before > state.now:
             _wake_at(state, following.not_before)
+        else:
+            lost = question_of_ends(hosted.replica, state.now)
+            if lost is not None and partition not in state.ends_under_way:
+                _ask_ends(state, leader, partition, lost)
     if not questions:
         return
     taken = {other.lane for other in under_way}
@@ -238,9 +251,7 @@ def _answer(put: Question, told: PartitionData | None, error: ErrorCode) -> Answ
     )
 
 
-def _ask_ends(
-    state: NodeState, leader: NodeId, partition: TopicPartition, put: Question
-) -> None:
+def _ask_ends(state: NodeState, leader: NodeId, partition: TopicPartition, put: Question) -> None:
     _send_ends(state, EndsCall(leader, partition, put), ends_api.LATEST)
 
 
@@ -249,6 +260,7 @@ def _send_ends(state: NodeState, asked: EndsCall, timestamp: int) -> None:
     if endpoint is None:
         on_ends_failed(state, asked)
         return
+    state.ends_under_way[asked.partition] = None
     calls.call(
         state,
         asked.leader,

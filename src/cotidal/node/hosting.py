@@ -75,10 +75,12 @@ class Hosted:
     """One hosted partition."""
 
     __slots__ = (
+        "cutting",
         "deletions",
         "entries",
         "fetches",
         "replica",
+        "replica_fetches",
         "rules",
         "settings",
         "unread_bytes",
@@ -90,6 +92,8 @@ class Hosted:
         self.replica = Replica(partition, topic_id)
         self.rules = WriteRules(0, 0, 0, False)
         self.settings: Mapping[str, str] = {}
+        self.cutting = False
+        """The disk is cutting its log: what it answers next is what is left."""
         self.entries: list[Placed] = []
         """Batches admitted in this step, appended together at its end."""
         self.unread_bytes = 0
@@ -99,4 +103,5 @@ class Hosted:
         self.until_committed = WaitingLine()
         """acks=all."""
         self.fetches: dict[PendingFetch, None] = {}
+        self.replica_fetches: dict[PendingFetch, None] = {}
         self.deletions: list[PendingDelete] = []

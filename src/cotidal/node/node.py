@@ -17,29 +17,55 @@ from typing import Any, Final, assert_never, cast
 from cotidal.api import describe_log_dirs as log_dirs_api
 from cotidal.api import metadata as metadata_api
 from cotidal.api.asked import Asked
-from cotidal.api.registry import APIS, Owner, handler
+from cotidal.api.quorum_talk import is_metadata_fetch
+from cotidal.api.registry import APIS, INTERNAL, Owner, handler
 from cotidal.core.cluster.decide.topics import decide_auto_create
 from cotidal.core.machine import Entropy
+from cotidal.core.quorum.events import ShutdownAsked
+from cotidal.core.quorum.events import Ticked as QuorumTicked
 from cotidal.errors import Refusal
 from cotidal.messages.rpc.apis import ApiKey
 from cotidal.messages.rpc.describe_log_dirs import DescribeLogDirsRequest
+from cotidal.messages.rpc.fetch import FetchRequest
 from cotidal.messages.rpc.metadata import MetadataRequest
 from cotidal.messages.rpc.produce import ProduceRequest
-from cotidal.node import controller, fetch, housekeeping, offsets, produce, publishing
+from cotidal.node import (
+    controller,
+    fetch,
+    fetchers,
+    housekeeping,
+    lifecycle,
+    offsets,
+    produce,
+    proposals,
+    publishing,
+    quorum,
+)
 from cotidal.node.connections import PRODUCE, Connection, Slot
-from cotidal.node.controller import Answer, AnswerAgain, ControllerDuty
-from cotidal.node.effects import CloseConnection, Effect, MeasureLogs, Note, SaveProducers, Stop
+from cotidal.node.controller import AnswerAgain, ControllerDuty
+from cotidal.node.effects import (
+    CallToken,
+    CloseConnection,
+    Effect,
+    MeasureLogs,
+    Note,
+    SaveProducers,
+)
 from cotidal.node.events import (
     Appended,
+    CallFailed,
     ConnectionLost,
     ConnectionOpened,
     Event,
     LogFailed,
     LogOpened,
     LogsMeasured,
+    PeerConnected,
+    PeerLost,
     Persisted,
     ReadDone,
     Received,
+    Replied,
     Request,
     ShutdownRequested,
     Started,
@@ -47,9 +73,11 @@ from cotidal.node.events import (
     Ticked,
     TimeFound,
 )
+from cotidal.node.fetch import PendingFetch
+from cotidal.node.quorum import MetadataReader, QuorumDuty
 from cotidal.node.state import NodeConfig, NodeState
 from cotidal.node.view import NodeView
-from cotidal.values import Millis
+from cotidal.values import BrokerEpoch, Millis
 
 
 class Node:
@@ -57,10 +85,12 @@ class Node:
 
     __slots__ = ("_state", "_view")
 
-    def __init__(self, config: NodeConfig, entropy: Entropy) -> None:
-        self._state = NodeState(config, entropy)
-        self._state.controller = ControllerDuty(self._state)
-        self._view = NodeView(self._state)
+    def __init__(self, config: NodeConfig, entropy: Entropy, reader: MetadataReader) -> None:
+        state = self._state = NodeState(config, entropy)
+        state.controller = ControllerDuty()
+        state.quorum = QuorumDuty(state, reader)
+        state.life = lifecycle.Life()
+        self._view = NodeView(state)
 
     def step(self, event: Event, now: Millis) -> tuple[Effect, ...]:
         state = self._state
@@ -71,7 +101,11 @@ class Node:
             case Appended():
                 produce.on_log_appended(state, event)
             case ReadDone():
-                fetch.on_read_done(state, event)
+                self._on_read_done(event)
+            case Replied(token, message):
+                self._on_replied(token, message)
+            case CallFailed():
+                self._on_call_failed(event)
             case Ticked(wall):
                 state.wall = wall
                 self._on_ticked()
@@ -82,12 +116,17 @@ class Node:
             case ConnectionLost(connection):
                 self._on_connection_lost(event)
             case Persisted():
-                controller.on_persisted(state, event)
+                quorum.on_persisted(state, event)
+            case PeerConnected() | PeerLost():
+                quorum.on_peer(state, event)
+                if isinstance(event, PeerLost):
+                    controller.probe_broker(state, event.peer)
             case LogOpened():
                 publishing.on_opened(state, event)
                 controller.follow(state)
             case LogFailed():
                 publishing.on_failed(state, event)
+                lifecycle.on_logs_open(state)
                 controller.follow(state)
             case TimeFound():
                 offsets.on_time_found(state, event)
@@ -97,8 +136,14 @@ class Node:
                 self._on_logs_measured(event)
             case Started(wall=wall):
                 state.wall = wall
-                controller.start(state, event)
                 housekeeping.start(state)
+                state.next_shrink = Millis(now + proposals.shrink_interval(state))
+                lifecycle.start(
+                    state,
+                    incarnation=event.incarnation,
+                    previous_epoch=BrokerEpoch(event.previous_broker_epoch),
+                )
+                quorum.start(state, event)
             case ShutdownRequested():
                 self._on_shutdown_requested()
             case _:
@@ -112,6 +157,11 @@ class Node:
             fetch.next_deadline(state),
             produce.next_deadline(state),
             housekeeping.next_deadline(state),
+            quorum.next_deadline(state),
+            controller.next_deadline(state),
+            lifecycle.next_deadline(state),
+            proposals.next_deadline(state),
+            state.fetcher_wake,
         ):
             if deadline is not None and (due is None or deadline < due):
                 due = deadline
@@ -127,14 +177,98 @@ class Node:
                 again, state.again = state.again, []
                 for slot in again:
                     self._answer_from_image(slot, may_create=False)
-            if not state.unblocked:
+            if state.unblocked:
+                self._begin_unblocked()
+            lifecycle.pump(state)
+            if state.fetch_due:
+                fetchers.pump(state)
+            if state.isr_proposals:
+                proposals.pump(state)
+            if not self._talk_to_self() and not state.unblocked and not state.dirty_fetches:
                 break
-            self._begin_unblocked()
+        if state.gone and not state.stopping:
+            self._stop()
         if state.touched:
             produce.append_touched(state)
         effects = tuple(state.out)
         state.out.clear()
         return effects
+
+    def _talk_to_self(self) -> bool:
+        """Calls to this very node, and their answers; False when there were none."""
+        state = self._state
+        asked, state.calls_to_self = state.calls_to_self, []
+        for call in asked:
+            request = Request(call.api_key, call.api_version, call.token, None, call.message)
+            state.inward.wall = state.wall
+            self._begin(state.inward, request)
+        replies, state.inward.replies = state.inward.replies, []
+        for token, reply in replies:
+            self._on_replied(CallToken(token), reply)
+        return bool(asked or replies)
+
+    # Answers of other nodes, and of the disk -------------------------------------------------
+
+    def _on_read_done(self, event: ReadDone) -> None:
+        waiting = self._state.reads.pop(event.token)
+        if isinstance(waiting, PendingFetch):
+            fetch.on_read_done(self._state, waiting, event)
+        else:
+            assert isinstance(waiting, quorum.Reading)
+            quorum.on_records_read(self._state, event, waiting)
+
+    def _on_replied(self, token: CallToken, message: Any) -> None:
+        state = self._state
+        owner = state.calls.pop(token, None)
+        match owner:
+            case None:
+                pass  # it came after its time-out
+            case quorum.Asked():
+                quorum.on_answered(state, owner, message)
+            case fetchers.FetchCall():
+                fetchers.on_fetch_answered(state, owner, message)
+            case fetchers.EndsCall():
+                fetchers.on_ends_answered(state, owner, message)
+            case proposals.IsrCall():
+                proposals.on_answered(state, owner, message)
+            case lifecycle.Registering():
+                lifecycle.on_registered(state, message)
+            case lifecycle.Beating():
+                lifecycle.on_beat_answered(state, owner, message)
+            case controller.Forwarded():
+                controller.on_forwarded(state, owner, message)
+            case controller.BlockAsked():
+                controller.on_block(state, message)
+            case controller.Probing():
+                pass  # somebody listens there
+            case _:
+                raise AssertionError(owner)
+
+    def _on_call_failed(self, event: CallFailed) -> None:
+        state = self._state
+        owner = state.calls.pop(event.token, None)
+        match owner:
+            case None:
+                pass
+            case quorum.Asked():
+                quorum.on_call_failed(state, owner, event)
+            case fetchers.FetchCall():
+                fetchers.on_fetch_failed(state, owner)
+                controller.probe_broker(state, owner.leader)
+            case fetchers.EndsCall():
+                fetchers.on_ends_failed(state, owner)
+            case proposals.IsrCall():
+                proposals.on_failed(state, owner)
+            case lifecycle.Registering() | lifecycle.Beating():
+                lifecycle.on_failed(state)
+            case controller.Forwarded():
+                controller.on_forward_failed(state, owner)
+            case controller.BlockAsked():
+                controller.on_no_block(state)
+            case controller.Probing():
+                controller.on_probe_failed(state, owner, refused=event.refused)
+            case _:
+                raise AssertionError(owner)
 
     # Requests -----------------------------------------------------------------------------------
 
@@ -171,16 +305,16 @@ class Node:
                 produce.begin(state, connection.open_slot(request), message, connection.wall)
             return
         slot = connection.open_slot(request)
-        begin = _DATA_PLANE.get(request.api_key)
+        begin = _BEGIN.get(request.api_key)
         if begin is not None:
             begin(state, slot, request.message)
             return
-        api = APIS.get(request.api_key)
+        api = APIS.get(request.api_key) or INTERNAL.get(request.api_key)
         if api is None:
             reason = f"API key {request.api_key} is not served"
             state.out.append(CloseConnection(connection.id, reason))
-        elif api.owner is Owner.CONTROLLER:
-            self._decide(slot)
+        elif api.owner is Owner.CONTROLLER or api.owner is Owner.ACTIVE:
+            controller.begin(state, slot, api.owner)
         else:
             self._answer_from_image(slot, may_create=True)
 
@@ -194,25 +328,25 @@ class Node:
         slot.connection.answer(slot, reply, self._state.out)
 
     def _create_missing(self, slot: Slot, asked: Asked) -> bool:
-        """Topics that a Metadata request may bring into being; it is answered when they are."""
+        """Topics that a Metadata request may bring into being; it is answered when they are.
+
+        Only where the controller is: elsewhere the client asks again, and CreateTopics is for those
+        who want to be sure.
+        """
         message = cast("MetadataRequest", slot.request.message)
+        decider = self._state.controller.controller
         missing = metadata_api.missing_topics(message, asked, self._view)
+        if not missing or decider is None:
+            return False
         records: list[Any] = []
         for name in missing:
-            decided = decide_auto_create(self._state.controller.controller, name)
+            decided = decide_auto_create(decider, name)
             if not isinstance(decided, Refusal):
                 records.extend(decided)
         if not records:
             return False
         controller.propose(self._state, tuple(records), AnswerAgain(slot))
         return True
-
-    def _decide(self, slot: Slot) -> None:
-        request = slot.request
-        decision = handler(request.api_key).decide(
-            request.message, self._asked(slot), self._state.controller.controller
-        )
-        controller.propose(self._state, decision.records, Answer(slot, decision.reply))
 
     def _asked(self, slot: Slot) -> Asked:
         connection = slot.connection
@@ -233,6 +367,10 @@ class Node:
         if state.parked_produces:
             produce.on_ticked(state)
         housekeeping.on_ticked(state)
+        proposals.on_ticked(state)
+        fetchers.on_ticked(state)
+        controller.on_ticked(state)
+        quorum.step(state, QuorumTicked())
 
     def _on_logs_measured(self, event: LogsMeasured) -> None:
         slot = self._state.take_read(event.token, Slot)
@@ -246,27 +384,38 @@ class Node:
         slot.connection.answer(slot, reply, self._state.out)
 
     def _on_shutdown_requested(self) -> None:
-        """With one replica there is nobody to hand a partition to: stop at once."""
+        """SIGTERM: hand over what can be handed over, then stop."""
+        lifecycle.leave(self._state)
+
+    def _stop(self) -> None:
         state = self._state
-        if state.stopping:
-            return
         state.stopping = True
         for partition, hosted in state.hosted.items():
             replica = hosted.replica
-            if replica.opened and len(replica.producers):
+            if replica.is_steady and len(replica.producers):
                 snapshot = replica.producers.snapshot(offset=replica.next_offset)
                 state.out.append(SaveProducers(partition, snapshot))
         housekeeping.save_high_watermarks(state)
         state.out.append(Note("info", "stopping"))
-        state.out.append(Stop(state.controller.broker_epoch))
+        quorum.step(state, ShutdownAsked())
+
+
+def _begin_fetch(state: NodeState, slot: Slot, request: FetchRequest) -> None:
+    if is_metadata_fetch(request):
+        quorum.begin(state, slot, request)
+    else:
+        fetch.begin(state, slot, request)
 
 
 def _begin_log_dirs(state: NodeState, slot: Slot, _: DescribeLogDirsRequest) -> None:
     state.out.append(MeasureLogs(state.next_read_token(slot)))
 
 
-_DATA_PLANE: Final[dict[int, Callable[[NodeState, Slot, Any], None]]] = {
-    int(ApiKey.FETCH): fetch.begin,
+_BEGIN: Final[dict[int, Callable[[NodeState, Slot, Any], None]]] = {
+    int(ApiKey.FETCH): _begin_fetch,
+    int(ApiKey.VOTE): quorum.begin,
+    int(ApiKey.BEGIN_QUORUM_EPOCH): quorum.begin,
+    int(ApiKey.END_QUORUM_EPOCH): quorum.begin,
     int(ApiKey.LIST_OFFSETS): offsets.begin_list,
     int(ApiKey.DELETE_RECORDS): offsets.begin_delete,
     int(ApiKey.OFFSET_FOR_LEADER_EPOCH): offsets.begin_epoch_ends,

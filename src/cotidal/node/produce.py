@@ -32,7 +32,7 @@ from cotidal.messages.rpc.produce import (
     PartitionProduceResponse,
     ProduceRequest,
 )
-from cotidal.node import fetch
+from cotidal.node import fetch, fetchers
 from cotidal.node.connections import Connection, Slot
 from cotidal.node.effects import Append, CloseConnection, SaveProducers
 from cotidal.node.events import Appended
@@ -144,12 +144,17 @@ def on_log_appended(state: NodeState, event: Appended) -> None:
     hosted = state.hosted.get(event.partition)
     if hosted is None:  # deleted while the disk was writing
         return
+    if hosted.replica.leadership is None:
+        fetchers.on_appended(state, hosted, event.end_offset)
+        return
     for effect in on_appended(hosted.replica, event.end_offset, state.now):
         if isinstance(effect, Readable):
             fetch.on_readable(state, hosted)
         else:
             assert isinstance(effect, EndMoved | CompleteAcks)
             on_progress(state, hosted, effect, event.append_time)
+            if hosted.replica_fetches and isinstance(effect, EndMoved):
+                fetch.on_end_moved(state, hosted)
     if event.rolled:
         for remember in on_rolled(hosted.replica):
             assert isinstance(remember, RememberProducers)

@@ -78,8 +78,8 @@ def on_answered(state: NodeState, asked: IsrCall, response: AlterPartitionRespon
             put = asked.proposals.get(partition)
             if put is not None:
                 answers[partition] = IsrAnswered(
+                    put,
                     ErrorCode(told.error_code),
-                    put.leader_epoch,
                     LeaderEpoch(told.leader_epoch),
                     PartitionEpoch(told.partition_epoch),
                     tuple(map(NodeId, told.isr)),
@@ -88,9 +88,7 @@ def on_answered(state: NodeState, asked: IsrCall, response: AlterPartitionRespon
         _deliver(
             state,
             partition,
-            answers.get(
-                partition, IsrAnswered(ErrorCode.UNKNOWN_SERVER_ERROR, put.leader_epoch)
-            ),
+            answers.get(partition, IsrAnswered(put, ErrorCode.UNKNOWN_SERVER_ERROR)),
         )
 
 

@@ -33,6 +33,7 @@ from cotidal.core.partition.effects import (
     StartOver,
     Truncate,
 )
+from cotidal.core.partition.follower import on_log_cut
 from cotidal.core.partition.leader import (
     WriteRules,
     become_leader,
@@ -133,15 +134,28 @@ def on_opened(state: NodeState, event: LogOpened) -> None:
         return
     producers = event.producers
     assert producers is None or isinstance(producers, ProducerSnapshot)
-    on_log_opened(
-        hosted.replica,
-        start_offset=event.start_offset,
-        end_offset=event.end_offset,
-        high_watermark=event.high_watermark,
-        epochs=event.epochs,
-        producers=producers,
-        headers_after=event.headers_after,
-    )
+    effects: tuple[PartitionEffect, ...] = ()
+    if hosted.cutting:
+        hosted.cutting = False
+        effects = on_log_cut(
+            hosted.replica,
+            start_offset=event.start_offset,
+            end_offset=event.end_offset,
+            epochs=event.epochs,
+            producers=producers,
+            headers_after=event.headers_after,
+        )
+    else:
+        on_log_opened(
+            hosted.replica,
+            start_offset=event.start_offset,
+            end_offset=event.end_offset,
+            high_watermark=event.high_watermark,
+            epochs=event.epochs,
+            producers=producers,
+            headers_after=event.headers_after,
+        )
+    obey(state, hosted, effects)
     told = state.controller.committed.partition(*event.partition)
     if told is not None:
         _take_role(state, hosted, told)
@@ -184,8 +198,10 @@ def obey(state: NodeState, hosted: Hosted, effects: tuple[PartitionEffect, ...])
                 state.out.append(Append(partition, (entry,), False))
                 hosted.unread_bytes += len(batches.data)
             case Truncate(offset):
+                hosted.cutting = True
                 state.out.append(TruncateTo(partition, offset))
             case StartOver(offset):
+                hosted.cutting = True
                 state.out.append(StartLogOver(partition, offset))
             case AdvanceLogStart(offset):
                 state.out.append(AdvanceStart(partition, offset))
@@ -255,14 +271,11 @@ def _stop_leading(state: NodeState, hosted: Hosted, told: Partition) -> None:
     replica = hosted.replica
     if told.leader < 0:
         obey(state, hosted, stop_leading(replica, f"{replica.partition} has no leader"))
-        follower.stop(replica)
+        follower.stop_following(replica)
         fetchers.forget(state, replica.partition)
         return
-    if replica.following is not None and replica.following.epoch == told.leader_epoch:
-        return
-    reason = f"{replica.partition} is led by broker {told.leader} in epoch {told.leader_epoch}"
-    obey(state, hosted, stop_leading(replica, reason))
-    follower.follow(replica, leader=told.leader, epoch=told.leader_epoch)
+    follow = follower.follow(replica, leader=told.leader, epoch=told.leader_epoch)
+    obey(state, hosted, follow)
     fetchers.follow(state, hosted)
 
 

@@ -14,7 +14,8 @@ a new leader replays into its speculative image, and what a cut takes back.
 from __future__ import annotations
 
 from collections import deque
-from typing import NamedTuple, Protocol, assert_never, cast
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, TypeAlias, assert_never, cast
 
 from cotidal.api import quorum_talk as talk
 from cotidal.core.cluster.image import MetadataRecord
@@ -56,10 +57,9 @@ from cotidal.values import ZERO_UUID, EpochEntry, LeaderEpoch, Millis, NodeId, O
 CALL_TIMEOUT_MS = 1_000
 
 
-class MetadataReader(Protocol):
-    """What a node is given to read batches of the metadata log with: it decodes nothing itself."""
-
-    def batches(self, fetched: Batches) -> tuple[MetadataBatch, ...]: ...
+MetadataReader: TypeAlias = Callable[[Batches], Iterable[tuple[Any, ...]]]
+"""What a node is given to read batches of the metadata log with, for it decodes nothing itself: the
+fields of a MetadataBatch for each."""
 
 
 class Asked(NamedTuple):
@@ -132,8 +132,9 @@ def start(state: NodeState, event: Started) -> None:
             epochs.append(EpochEntry(batch.leader_epoch, batch.base_offset))
         if batch.control:
             control += [
-                (Offset(batch.base_offset + n), cast("ControlRecord", record))
+                (Offset(batch.base_offset + n), record)
                 for n, record in enumerate(batch.records)
+                if isinstance(record, ControlRecord)
             ]
     stored = event.quorum_state
     assert stored is None or isinstance(stored, QuorumStateData)
@@ -198,9 +199,7 @@ def _obey(state: NodeState, effect: qfx.Effect) -> None:
             _answer(state, state.quorum.requests.pop(request), reply)
         case qfx.KeepConnected(peers):
             state.out.append(
-                KeepConnected(
-                    tuple((peer, _endpoint(points)) for peer, points in peers if points)
-                )
+                KeepConnected(tuple((peer, _endpoint(points)) for peer, points in peers if points))
             )
         case qfx.Committed(high_watermark):
             _commit(state, high_watermark)
@@ -223,12 +222,7 @@ def _obey(state: NodeState, effect: qfx.Effect) -> None:
         case qfx.Fatal(sentence):
             state.out.append(Note("error", sentence))
             raise AssertionError(sentence)
-        case (
-            qfx.TakeSnapshot()
-            | qfx.KeepChunk()
-            | qfx.LoadSnapshot()
-            | qfx.ForgetSnapshot()
-        ):
+        case qfx.TakeSnapshot() | qfx.KeepChunk() | qfx.LoadSnapshot() | qfx.ForgetSnapshot():
             state.out.append(Note("warning", f"snapshots are not taken yet: {effect!r}"))
         case _:
             assert_never(effect)
@@ -254,7 +248,7 @@ def _persist(state: NodeState, effect: qfx.Persist) -> None:
                 writes.append(batch)
             case qfx.AppendFetched(base_offset, next_offset, handle):
                 taken = _between(cast("Batches", handle), base_offset, next_offset)
-                duty.tail.extend(duty.reader.batches(taken))
+                duty.tail.extend(MetadataBatch(*batch) for batch in duty.reader(taken))
                 writes.append(FetchedMetadata(base_offset, taken))
             case qfx.TruncateTo(offset):
                 while duty.tail and duty.tail[-1].base_offset >= offset:
@@ -326,10 +320,11 @@ def _lead_by(
 
 def _control(state: NodeState, fetched: Batches) -> tuple[tuple[Offset, ControlRecord], ...]:
     return tuple(
-        (Offset(batch.base_offset + n), cast("ControlRecord", record))
-        for batch in state.quorum.reader.batches(fetched)
+        (Offset(batch.base_offset + n), record)
+        for batch in (MetadataBatch(*fields) for fields in state.quorum.reader(fetched))
         if batch.control
         for n, record in enumerate(batch.records)
+        if isinstance(record, ControlRecord)
     )
 
 

@@ -39,6 +39,7 @@ class FetchedPartition:
         "max_bytes",
         "offset",
         "partition",
+        "start_offset",
         "told_error",
         "told_high_watermark",
         "told_start",
@@ -52,6 +53,8 @@ class FetchedPartition:
         self.max_bytes = 0
         self.current_epoch = NO_EPOCH
         self.last_fetched_epoch = NO_EPOCH
+        self.start_offset = Offset(-1)
+        """Of a follower's log."""
         self.told_high_watermark = Offset(-1)
         self.told_start = Offset(-1)
         self.told_error = False
@@ -63,11 +66,13 @@ class FetchedPartition:
         max_bytes: int,
         current_epoch: LeaderEpoch,
         last_fetched_epoch: LeaderEpoch,
+        start_offset: Offset,
     ) -> None:
         self.offset = offset
         self.max_bytes = max_bytes
         self.current_epoch = current_epoch
         self.last_fetched_epoch = last_fetched_epoch
+        self.start_offset = start_offset
 
 
 PartitionKey = tuple[TopicRef, int]

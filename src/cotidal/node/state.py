@@ -68,6 +68,7 @@ class NodeState:
         "controller",
         "deadlines",
         "dirty_fetches",
+        "ends_under_way",
         "entropy",
         "fetch_due",
         "fetch_sequence",
@@ -134,6 +135,7 @@ class NodeState:
         """Partitions that follow a leader, by leader."""
         self.fetch_due: dict[NodeId, None] = {}
         self.fetches_under_way: dict[NodeId, list[FetchCall]] = {}
+        self.ends_under_way: dict[TopicPartition, None] = {}
         self.fetcher_wake: Millis | None = None
         self.isr_proposals: dict[TopicPartition, ProposeIsr] = {}
         self.isr_under_way = False

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from cotidal.api.view import QuorumView, VoterView
 from cotidal.core.cluster.image import Image
 from cotidal.core.partition.replica import Replica
+from cotidal.core.quorum.node import ReplicaView
 from cotidal.node.state import NodeState
-from cotidal.values import NodeId, TopicPartition
+from cotidal.values import NO_TIMESTAMP, Millis, NodeId, TopicPartition, WallMillis
 
 
 class NodeView:
@@ -37,10 +38,29 @@ class NodeView:
 
     @property
     def quorum(self) -> QuorumView:
-        voter = self._state.controller.voter
-        wall = self._state.wall
-        me = VoterView(voter.node_id, voter.directory_id, voter.end_offset, wall, wall)
-        return QuorumView(voter.node_id, voter.epoch, voter.high_watermark, (me,))
+        state = self._state
+        told = state.quorum.machine.view(state.now)
+        return QuorumView(
+            told.hint.leader_id,
+            told.hint.epoch,
+            told.high_watermark,
+            tuple(self._replica_view(replica) for replica in told.voters),
+            tuple(self._replica_view(replica) for replica in told.observers),
+        )
+
+    def _replica_view(self, replica: ReplicaView) -> VoterView:
+        return VoterView(
+            replica.key.node_id,
+            replica.key.directory_id,
+            replica.end_offset,
+            self._wall_at(replica.fetched_at),
+            self._wall_at(replica.caught_up_at),
+        )
+
+    def _wall_at(self, moment: Millis | None) -> WallMillis:
+        if moment is None:
+            return NO_TIMESTAMP
+        return WallMillis(self._state.wall - (self._state.now - moment))
 
     def replica(self, partition: TopicPartition) -> Replica | None:
         hosted = self._state.hosted.get(partition)

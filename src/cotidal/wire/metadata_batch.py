@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from cotidal.errors import MalformedFrame
+from cotidal.messages.batch import Batches
 from cotidal.messages.records.quorum import (
     KRaftVersionRecord,
     LeaderChangeMessage,
@@ -85,3 +86,14 @@ def decode_metadata_batch(data: Buffer) -> ReadMetadata:
         header.is_control,
         header.max_timestamp,
     )
+
+
+def read_metadata_batches(batches: Batches) -> tuple[ReadMetadata, ...]:
+    """Every batch of what was fetched."""
+    found = []
+    at = 0
+    data = memoryview(batches.data)
+    for header in batches.headers:
+        found.append(decode_metadata_batch(data[at : at + header.size_bytes]))
+        at += header.size_bytes
+    return tuple(found)

@@ -92,6 +92,11 @@ def follow(replica: Replica, *, leader: NodeId, epoch: LeaderEpoch) -> tuple[Par
     return lost
 
 
+def stop_following(replica: Replica) -> None:
+    """There is no leader to follow."""
+    replica.following = None
+
+
 def question(replica: Replica, now: Millis) -> Question | None:
     """What to ask with the next fetch; None while the disk works, or while it must wait."""
     following = replica.following
