@@ -32,3 +32,43 @@ COMMITTED_NEVER_CUT: Final = "no record below the high watermark of the metadata
 LEADER_HOLDS_ITS_EPOCH: Final = "the last record of a quorum leader's log is of its own epoch"
 SNAPSHOT_AT_LOG_START: Final = "a metadata log that starts above 0 starts where a snapshot ends"
 ONE_CHANGE_OF_VOTERS: Final = "at most one change of the voters is uncommitted"
+
+# cluster: what the simulator's checkers look for beyond the above
+
+ELIGIBLE_HOLD_COMMITTED: Final = (
+    "every running member of ISR or ELR, in its registered incarnation, holds all that is committed"
+)
+LEADER_HOLDS_ACKED: Final = "a valid leader holds every acks=all record at its offset"
+MAXIMAL_ISR_COVERS: Final = (
+    "a leader at or above min ISR waits for everyone whom the controller might elect"
+)
+HIGH_WATERMARK_WAITS: Final = (
+    "the high watermark advances only to what every ISR member has in its log"
+)
+CONSUMED_NEVER_CHANGES: Final = "what was read at an offset is what is read there ever after"
+ISR_WELL_FORMED: Final = (
+    "ISR and ELR are disjoint parts of the replicas, none fenced; a leader is in the ISR; a full"
+    " ISR leaves no ELR"
+)
+COMMITTED_NEVER_CUT: Final = "no member of ISR or ELR truncates below what is committed"
+JOINS_AFTER_FETCH: Final = (
+    "a new incarnation enters an ISR only after it fetched in the current leader epoch"
+)
+ONE_QUORUM_LEADER: Final = "at most one quorum leader per epoch; epochs never go back"
+VOTE_IS_KEPT: Final = "a voter votes once per epoch, and a restart does not make it forget"
+METADATA_COMMITTED_KEPT: Final = "committed metadata is the same on every node and never changes"
+QUORUM_HOLDS_COMMITTED: Final = "a majority of voters has all committed metadata on its disks"
+IMAGES_EQUAL: Final = "two nodes that applied the same metadata say the same of the cluster"
+
+# cluster: what comes about once faults stop
+
+LEADER_APPEARS: Final = "a partition with a live eligible replica gets a leader"
+PRODUCE_IS_ANSWERED: Final = "every produce is answered"
+REPLICAS_CONVERGE: Final = "what is acknowledged reaches every live replica"
+ISR_HEALS: Final = "live followers rejoin the ISR, and the high watermark reaches the end"
+PROPOSALS_RESOLVE: Final = "a proposed ISR is answered"
+METADATA_CONVERGES: Final = "every broker comes to know all committed metadata"
+BROKERS_UNFENCE: Final = "a live broker is unfenced"
+REASSIGNMENT_ENDS: Final = "a reassignment comes to its end"
+QUORUM_LEADER_APPEARS: Final = "a majority of voters elects a leader"
+STABLE_OFFSET_FOLLOWS: Final = "the last stable offset reaches the high watermark"

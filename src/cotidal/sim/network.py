@@ -131,6 +131,9 @@ class Network:
             found = self._links[source, target] = Link(self.delay_us, self.jitter_us)
         return found
 
+    def has_power(self, id_: HostId) -> bool:
+        return self._hosts[id_].powered
+
     # What can be done to it
 
     def block(self, source: HostId, target: HostId) -> None:

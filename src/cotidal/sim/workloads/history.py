@@ -1,0 +1,92 @@
+"""What clients were told: the facts against which logs are judged.
+
+A batch is known by the checksum that it carries: the bytes that it covers are never changed, so a
+batch found in a log or in an answer is matched with the one that was sent without decoding it.
+Offsets of a batch are those of its first record.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from cotidal.invariants import CONSUMED_NEVER_CHANGES, IDEMPOTENT_ONCE, LEADER_HOLDS_ACKED
+from cotidal.sim.violation import Violation
+from cotidal.values import TopicPartition
+
+
+class Acked(NamedTuple):
+    """A producer was told that its batch stands at this offset."""
+
+    partition: TopicPartition
+    offset: int
+    crc: int
+    acks: int
+    moment_us: int
+
+
+class Consumed(NamedTuple):
+    crc: int
+    next_offset: int
+
+
+class History:
+    def __init__(self) -> None:
+        self.acked: dict[TopicPartition, list[Acked]] = {}
+        """acks=all, in the order in which producers learned of it."""
+        self.acked_by_leader: dict[TopicPartition, list[Acked]] = {}
+        """acks=1."""
+        self._acked_at: dict[tuple[TopicPartition, int], int] = {}
+        self.consumed: dict[TopicPartition, dict[int, Consumed]] = {}
+        self.sent = 0
+        self.acknowledged = 0
+        self.unknown = 0
+        self.read = 0
+        self._producer_ids: dict[tuple[int, int], str] = {}
+        self.may_lose = False
+        """The plan's faults may undo what was acknowledged and read."""
+
+    def on_acked(self, acked: Acked) -> None:
+        self.acknowledged += 1
+        if acked.acks == 1:
+            self.acked_by_leader.setdefault(acked.partition, []).append(acked)
+            return
+        self.acked.setdefault(acked.partition, []).append(acked)
+        where = (acked.partition, acked.offset)
+        before = self._acked_at.setdefault(where, acked.crc)
+        if before != acked.crc and not self.may_lose:
+            raise Violation(
+                LEADER_HOLDS_ACKED,
+                f"offset {acked.offset} of {acked.partition} was acknowledged for two batches,"
+                f" {before:08x} and {acked.crc:08x}",
+            )
+
+    def on_consumed(
+        self, partition: TopicPartition, *, offset: int, next_offset: int, crc: int
+    ) -> None:
+        self.read += 1
+        seen = self.consumed.setdefault(partition, {})
+        before = seen.get(offset)
+        if before is None:
+            seen[offset] = Consumed(crc, next_offset)
+        elif before.crc != crc and not self.may_lose:
+            raise Violation(
+                CONSUMED_NEVER_CHANGES,
+                f"offset {offset} of {partition} was read as {before.crc:08x} and later as"
+                f" {crc:08x}",
+            )
+
+    def on_producer_id(self, producer_id: int, epoch: int, producer: str) -> None:
+        before = self._producer_ids.setdefault((producer_id, epoch), producer)
+        if before != producer or epoch < 0:
+            raise Violation(
+                IDEMPOTENT_ONCE,
+                f"producer id {producer_id} (epoch {epoch}) was given to {before} and {producer}",
+            )
+
+    def forget(self, topic: str) -> None:
+        """The topic was deleted: its offsets mean nothing any more."""
+        for facts in (self.acked, self.acked_by_leader, self.consumed):
+            for partition in [each for each in facts if each.topic == topic]:
+                del facts[partition]  # type: ignore[attr-defined]
+        for where in [each for each in self._acked_at if each[0].topic == topic]:
+            del self._acked_at[where]

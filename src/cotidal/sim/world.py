@@ -1,0 +1,184 @@
+"""The world of one run: machines, a network, clients, one seed.
+
+Each room of the world draws from an entropy of its own, all made from the seed, so that a change in
+one (say, another fault) does not shift every number of the others.
+
+    World(seed, shape) -> start nodes -> run -> faults, workloads and checkers plan for themselves
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from cotidal.core.machine import Entropy
+from cotidal.node.effects import Effect, Endpoint
+from cotidal.node.events import Event
+from cotidal.node.state import NodeConfig
+from cotidal.sim.agenda import Agenda
+from cotidal.sim.clock import Clock
+from cotidal.sim.network import Address, HostId, Network
+from cotidal.sim.process import Machine, Process, StartFailed, Watcher
+from cotidal.sim.trace import Trace
+from cotidal.values import NodeId, Uuid
+
+CLIENT_PORT: Final = 9092
+CONTROLLER_PORT: Final = 9093
+FIRST_CLIENT_HOST: Final = 1_000
+
+_ROOMS: Final = ("network", "disk", "nodes", "clients", "faults", "plan")
+
+
+class Shape(NamedTuple):
+    """What the cluster is made of."""
+
+    nodes: int = 1
+    settings: Mapping[str, str] = {}
+    """Of every node, as in server.properties."""
+    drift_ppm_max: int = 0
+    wall_skew_ms_max: int = 0
+
+
+class Rooms(NamedTuple):
+    """An entropy for each room."""
+
+    network: Entropy
+    disk: Entropy
+    nodes: Entropy
+    clients: Entropy
+    faults: Entropy
+    plan: Entropy
+
+
+class World(Watcher):
+    def __init__(self, seed: int, shape: Shape, trace: Trace | None = None) -> None:
+        self.seed = seed
+        self.shape = shape
+        self.trace = Trace() if trace is None else trace
+        sow = Entropy(seed)
+        self.rooms = Rooms(*(Entropy(sow.next_u64()) for _ in _ROOMS))
+        self.agenda = Agenda()
+        self.network = Network(self.agenda, self.rooms.network)
+        self.machines: dict[NodeId, Machine] = {}
+        self.watchers: list[Watcher] = []
+        self.steps = 0
+        """Events that nodes have been stepped with."""
+        self._client_hosts = 0
+        self.cluster_id = "sim"
+        self._make_machines()
+
+    def _make_machines(self) -> None:
+        draw = self.rooms.plan
+        ids = [NodeId(number) for number in range(1, self.shape.nodes + 1)]
+        voters = tuple((id_, Endpoint("CONTROLLER", f"node-{id_}", CONTROLLER_PORT)) for id_ in ids)
+        for id_ in ids:
+            name = f"node-{id_}"
+            config = NodeConfig(
+                node_id=id_,
+                cluster_id=self.cluster_id,
+                directory_id=Uuid(draw.bytes16()),
+                endpoints=(Endpoint("PLAINTEXT", name, CLIENT_PORT),),
+                controller_endpoints=(Endpoint("CONTROLLER", name, CONTROLLER_PORT),),
+                rack=name,
+                settings=self.shape.settings,
+                log_directory="/data",
+                voters=voters,
+            )
+            self.machines[id_] = Machine(config, self._clock(draw))
+            self.network.add_host(HostId(id_), name)
+
+    def _clock(self, draw: Entropy) -> Clock:
+        drift, skew = self.shape.drift_ppm_max, self.shape.wall_skew_ms_max
+        return Clock(
+            boot_us=draw.below(1 << 40),
+            drift_ppm=draw.below(2 * drift + 1) - drift,
+            wall_skew_ms=draw.below(2 * skew + 1) - skew,
+        )
+
+    @property
+    def now(self) -> int:
+        return self.agenda.now
+
+    def run_for(self, micros: int) -> None:
+        self.agenda.run_until(self.agenda.now + micros)
+
+    # Nodes
+
+    @property
+    def running(self) -> list[Process]:
+        return [each.process for each in self.machines.values() if each.process is not None]
+
+    def addresses(self) -> list[Address]:
+        """Where clients may begin."""
+        return [(f"node-{id_}", CLIENT_PORT) for id_ in self.machines]
+
+    def start(self, id_: NodeId) -> bool:
+        """A new process on the machine; False if its disk does not let it start."""
+        machine = self.machines[id_]
+        assert machine.process is None
+        self.network.power_back(machine.host)
+        try:
+            process = Process(
+                machine,
+                self.agenda,
+                self.network,
+                node_entropy=Entropy(self.rooms.nodes.next_u64()),
+                disk_entropy=Entropy(self.rooms.disk.next_u64()),
+                watcher=self,
+                on_end=self._on_end,
+            )
+        except StartFailed as error:
+            self.trace.say(self.now, id_, f"could not start: {error}")
+            self.network.process_died(machine.host)
+            return False
+        machine.process = process
+        process.begin()
+        return True
+
+    def kill(self, id_: NodeId) -> None:
+        """kill -9: the page cache survives, peers are told by the kernel."""
+        process = self.machines[id_].process
+        if process is not None:
+            process.end("killed")
+
+    def cut_power(self, id_: NodeId) -> None:
+        """What was not synced may be lost, and nobody is told."""
+        machine = self.machines[id_]
+        process = machine.process
+        if process is not None:
+            self.network.power_lost(machine.host)
+            process.end("power lost")
+            machine.files.crash(self.rooms.disk.below)
+
+    def _on_end(self, process: Process, reason: str) -> None:
+        machine = process.machine
+        machine.process = None
+        if self.network.has_power(machine.host):
+            self.network.process_died(machine.host)
+        machine.files.crash()
+
+    # Clients
+
+    def add_client_host(self) -> HostId:
+        self._client_hosts += 1
+        host = HostId(FIRST_CLIENT_HOST + self._client_hosts)
+        self.network.add_host(host, f"host-{host}")
+        return host
+
+    # Watching
+
+    def on_stepped(self, process: Process, event: Event, effects: tuple[Effect, ...]) -> None:
+        self.steps += 1
+        self.trace.add(self.agenda.now, process.machine.host, event, effects)
+        for watcher in self.watchers:
+            watcher.on_stepped(process, event, effects)
+
+    def on_started(self, process: Process) -> None:
+        self.trace.say(self.now, process.node_id, f"started, incarnation {process.incarnation}")
+        for watcher in self.watchers:
+            watcher.on_started(process)
+
+    def on_ended(self, process: Process, reason: str) -> None:
+        self.trace.say(self.now, process.node_id, f"ended: {reason}")
+        for watcher in self.watchers:
+            watcher.on_ended(process, reason)
