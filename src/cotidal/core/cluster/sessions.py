@@ -140,10 +140,6 @@ class Sessions:
         session.last_contact = now
         return session
 
-    def forget(self, node_id: NodeId) -> None:
-        """It is registered no more."""
-        self.of.pop(node_id, None)
-
 
 def decide_registration(
     controller: Controller,

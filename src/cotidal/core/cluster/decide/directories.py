@@ -3,7 +3,7 @@
 A replica whose directory is not online cannot lead or be in sync: it leaves the ISR and stays
 eligible, because what it holds may come back with the disk. It is different when a broker says that
 it keeps a replica elsewhere *and* the old place is not online: then the replica there is a new one,
-without what was acknowledged, and leaves the ELR too.
+without what was acknowledged, leaves the ELR too and is not remembered as the last known leader.
 
 Not there: moving replicas between directories (AlterReplicaLogDirs) is a matter of the broker; it
 tells the outcome through ``decide_assign``.
@@ -90,14 +90,18 @@ def decide_assign(
     isr = partition.isr
     if anew or not broker.has_online(housed.directory):
         isr = tuple([member for member in isr if member != node_id])
-    moved = partition._replace(directories=directories)
-    return change(
+    forgotten = anew and node_id in partition.last_known_elr
+    if forgotten:
+        partition = partition._replace(last_known_elr=())
+    record = change(
         topic.topic_id,
         housed.partition,
         partition,
         rules_of(controller, topic.name),
-        acceptable_in(image, moved),
+        acceptable_in(image, partition._replace(directories=directories)),
         isr=isr,
         assignment=Assignment.of(partition)._replace(directories=directories),
         unclean_restarted=(node_id,) if anew else (),
     )
+    assert record is not None, "the directory is another one"
+    return record._replace(last_known_elr=()) if forgotten else record

@@ -3,7 +3,8 @@
 Every change of a partition goes through ``change``; it turns what should be (a new ISR, say) into
 one PartitionChangeRecord, in this order:
 
-  0  Reassignment. Once everyone in the target is in the ISR, whoever is being removed leaves.
+  0  Reassignment. Once everyone in the target is in the ISR, whoever is being removed leaves. (Not
+     after an unclean election: the leader has to say first that it has recovered.)
   1  ELR. Below min ISR whoever leaves the ISR becomes eligible, unless it restarted uncleanly; with
      min ISR or more in sync nobody is eligible. (ELR off: always empty.)
   2  Election, among acceptable brokers (active, the replica's directory online, and not the one
@@ -12,7 +13,8 @@ one PartitionChangeRecord, in this order:
        the first replica in the ISR
        ISR empty: the first replica in the ELR; it becomes the ISR
        ISR and ELR empty: the last known leader (counts as unclean, needs no permission)
-       unclean election allowed: the first acceptable replica
+       unclean election allowed: the first acceptable replica, but none that a reassignment is
+       only adding; asked for by hand (Election.UNCLEAN), those too, after the others
        nobody
      An unclean election makes the leader the whole ISR, empties the ELR and marks it RECOVERING.
   3  The leader epoch grows iff the record names a leader: another one (also nobody), or the same
@@ -191,15 +193,13 @@ def change(
     assigned = Assignment.of(partition) if assignment is None else assignment
     assigned, new_isr = completed(assigned, partition.isr if isr is None else isr)
     new_elr = _eligible(partition, new_isr, assigned.replicas, rules, unclean_restarted)
-    if rules.unclean_allowed and election is Election.ONLINE:
-        election = Election.UNCLEAN
-    elected = _elect(partition, new_isr, new_elr, assigned.replicas, rules, acceptable, election)
+    elected = _elect(partition, new_isr, new_elr, assigned, rules, acceptable, election)
 
     new_state = partition.recovery_state if recovery_state is None else recovery_state
     if elected.unclean:
         new_isr, new_elr, new_state = (elected.leader,), (), RECOVERING
     elif elected.leader in new_elr:
-        new_isr = (elected.leader,)
+        assigned, new_isr = completed(assigned, (elected.leader,))
         eligible = partition._replace(isr=(), elr=new_elr)
         new_elr = _eligible(eligible, new_isr, assigned.replicas, rules, unclean_restarted)
     if not new_isr and not rules.elr_enabled:
@@ -279,11 +279,12 @@ def _elect(
     partition: Partition,
     isr: tuple[NodeId, ...],
     elr: tuple[NodeId, ...],
-    replicas: tuple[NodeId, ...],
+    assigned: Assignment,
     rules: Rules,
     acceptable: Acceptable,
     election: Election,
 ) -> Elected:
+    replicas = assigned.replicas
     clean = isr or elr
     order = (partition.leader, *replicas)
     if election is Election.PREFERRED:
@@ -295,19 +296,34 @@ def _elect(
         last_known = partition.last_known_elr[0]
         if last_known in replicas and acceptable(last_known):
             return Elected(last_known, unclean=True)
-    if election is Election.UNCLEAN:
-        for candidate in replicas:
-            if acceptable(candidate):
-                return Elected(candidate, unclean=True)
+    for candidate in _unclean_candidates(assigned, rules, election):
+        if acceptable(candidate):
+            return Elected(candidate, unclean=True)
     return Elected(NO_NODE, unclean=False)
+
+
+def _unclean_candidates(
+    assigned: Assignment, rules: Rules, election: Election
+) -> tuple[NodeId, ...]:
+    """A replica that is being added has nothing, perhaps: a setting must not make it the truth."""
+    settled = tuple([replica for replica in assigned.replicas if replica not in assigned.adding])
+    match election:
+        case Election.UNCLEAN:
+            return (*settled, *assigned.adding)
+        case Election.ONLINE:
+            return settled if rules.unclean_allowed else ()
+        case Election.PREFERRED:
+            return ()
 
 
 def _last_known(
     partition: Partition, isr: tuple[NodeId, ...], leader: NodeId, rules: Rules
 ) -> tuple[NodeId, ...] | None:
     """The record's last_known_elr; None leaves it as it is."""
-    if rules.elr_enabled and not isr and partition.leader != NO_NODE:
-        wanted: tuple[NodeId, ...] = (partition.leader,)
+    if rules.elr_enabled and not isr and partition.isr:
+        # Without ELR a partition may have an ISR and no leader: its last member was the last one.
+        last = partition.isr[0] if partition.leader == NO_NODE else partition.leader
+        wanted: tuple[NodeId, ...] = (last,)
     elif leader != NO_NODE or not rules.elr_enabled:
         wanted = ()
     else:
