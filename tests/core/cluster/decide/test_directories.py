@@ -155,3 +155,16 @@ def test_reserved_directories_are_told_apart():
     silent = broker._replace(log_dirs=())
     assert silent.has_online(NEW)
     assert not silent.has_online(LOST_DIRECTORY)
+
+
+def test_without_elr_the_last_member_leads_from_whichever_directory_it_has(scene, registers):
+    made = scene(elr=False)
+    two = registers(1, life=1)._replace(log_dirs=(LEFT, RIGHT))
+    made.apply(decide_register(made.controller, two, epoch=made.end_offset))
+    made.apply(decide_unfence(made.controller, 1))
+    made.create("orders", (1,))
+    assign(made, LEFT)
+    directories(made, offline=(LEFT,))
+    assert (made.partition().leader, made.partition().isr) == (NO_NODE, (1,))
+    assign(made, RIGHT)
+    assert (made.partition().leader, made.partition().isr) == (1, (1,))

@@ -261,3 +261,20 @@ def test_those_under_way_are_listed(cluster):
     assert list(reassignments(cluster.image)) == [orders, other]
     assert list(reassignments(cluster.image, (("other", (0, 1, 7)), ("none", (0,))))) == [other]
     assert list(reassignments(cluster.image, ())) == []
+
+
+def test_somebody_eligible_stands_in_for_a_last_known_leader_that_leaves(scene):
+    """Otherwise nobody is left to wait for when that one restarts uncleanly."""
+    cluster = scene(brokers=4)
+    cluster.create("orders", (1, 2), min_insync_replicas="2")
+    cluster.apply(move(cluster, 1, 2, 3))
+    in_sync(cluster, 1, 2)
+    cluster.apply(move(cluster, 3, 4))
+    in_sync(cluster, 1, 2, 3)
+    for number in (1, 2, 3):
+        cluster.apply(decide_fence(cluster.controller, number))
+    assert (cluster.partition().elr, cluster.partition().last_known_elr) == ((3, 2), (3,))
+    cluster.apply(cancel(cluster))
+    assert (cluster.partition().elr, cluster.partition().last_known_elr) == ((2,), (2,))
+    cluster.join(2, life=1)
+    assert cluster.partition().leader == 2
