@@ -599,9 +599,10 @@ class World:
         state = machine.disk.state
         epoch = 0 if state is None else state.leader_epoch
         assert message.hint.epoch <= epoch or message.hint.epoch == 0, "told before it is durable"
-        if isinstance(message, said.VoteReply) and message.granted and state is not None:
-            if state.voted_id == asker.id and message.hint.epoch == state.leader_epoch:
-                self.check_vote(machine, state.leader_epoch, asker_key(asker))
+        if not isinstance(message, said.VoteReply) or not message.granted or state is None:
+            return
+        if state.voted_id == asker.id and message.hint.epoch == state.leader_epoch:
+            self.check_vote(machine, state.leader_epoch, asker_key(asker))
 
     def check_vote(self, machine: Machine, epoch: int, candidate: ReplicaKey) -> None:
         state = machine.disk.state

@@ -42,7 +42,7 @@ from cotidal.node import calls, quorum
 from cotidal.node.connections import Slot
 from cotidal.node.effects import Note
 from cotidal.node.state import ControllerAt, NodeState
-from cotidal.values import NO_BROKER_EPOCH, LeaderEpoch, Millis, Offset, ProducerId
+from cotidal.values import NO_BROKER_EPOCH, LeaderEpoch, Millis, NodeId, Offset, ProducerId
 
 FORWARD_TIMEOUT_MS = 10_000
 PROBE_TIMEOUT_MS = 500
@@ -148,7 +148,10 @@ def activate(state: NodeState, epoch: LeaderEpoch) -> None:
     if not image.features:
         propose(state, bootstrap_records(duty.controller), Nothing())
     for probe in probes:
-        _probe(state, probe)
+        if probe.node_id != state.config.node_id:
+            _probe(state, probe)
+        elif probe.epoch != duty.broker_epoch:  # an earlier life of this very process
+            _fence_refused(state, probe)
 
 
 def deactivate(state: NodeState) -> None:
@@ -254,23 +257,18 @@ def on_forward_failed(state: NodeState, forwarded: Forwarded) -> None:
 
 def on_probe_failed(state: NodeState, probing: Probing, *, refused: bool) -> None:
     """A connection that is refused is strong evidence; a silent one will run out of session."""
-    duty = state.controller
-    if not refused or duty.controller is None or duty.duties is None:
-        return
-    records = decide_refused(duty.controller, duty.duties.sessions, probing.probe)
-    if records:
-        state.out.append(Note("info", f"fenced broker {probing.probe.node_id}: nobody listens"))
-        propose(state, records, Nothing())
+    if refused:
+        _fence_refused(state, probing.probe)
 
 
-def probe_broker(state: NodeState, node_id: int) -> None:
+def probe_broker(state: NodeState, node_id: NodeId) -> None:
     """A connection to this broker was lost: a hint, not a proof. Look."""
     duty = state.controller
     if duty.controller is None or duty.duties is None:
         return
-    for known, session in duty.duties.sessions.of.items():
-        if known == node_id:
-            _probe(state, Probe(known, session.epoch))
+    session = duty.duties.sessions.of.get(node_id)
+    if session is not None and node_id != state.config.node_id:
+        _probe(state, Probe(node_id, session.epoch))
 
 
 def on_ticked(state: NodeState) -> None:
@@ -348,7 +346,7 @@ def _probe(state: NodeState, probe: Probe) -> None:
     from cotidal.node.fetchers import leader_endpoint
 
     endpoint = leader_endpoint(state, probe.node_id)
-    if endpoint is None or probe.node_id == state.config.node_id:
+    if endpoint is None:
         return
     calls.call(
         state,
@@ -361,6 +359,16 @@ def _probe(state: NodeState, probe: Probe) -> None:
         timeout_ms=PROBE_TIMEOUT_MS,
         owner=Probing(probe),
     )
+
+
+def _fence_refused(state: NodeState, probe: Probe) -> None:
+    duty = state.controller
+    if duty.controller is None or duty.duties is None:
+        return
+    records = decide_refused(duty.controller, duty.duties.sessions, probe)
+    if records:
+        state.out.append(Note("info", f"fenced broker {probe.node_id}: nobody listens there"))
+        propose(state, records, Nothing())
 
 
 def _hand_out_producer_ids(state: NodeState) -> None:
@@ -390,4 +398,3 @@ def _ask_for_block(state: NodeState) -> None:
         timeout_ms=FORWARD_TIMEOUT_MS,
         owner=BlockAsked(),
     )
-

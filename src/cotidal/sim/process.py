@@ -29,6 +29,7 @@ from cotidal.sim.peers import Peers
 from cotidal.sim.server import Gate, Server, gate
 from cotidal.values import BrokerEpoch, NodeId, Uuid, WallMillis
 from cotidal.wire.metadata_batch import read_metadata_batches
+from cotidal.wire.metadata_batch import read_metadata_batches
 
 CLIENT_GATE: Final = gate(is_controller=False)
 CONTROLLER_GATE: Final = gate(is_controller=True)

@@ -9,11 +9,11 @@ from __future__ import annotations
 import random
 
 import pytest
-from quorum_world import Faults, World, asker_key
 
 from cotidal.core.quorum.dialogue import AddVoter, RemoveVoter
 from cotidal.core.quorum.voters import key_of
 from cotidal.messages.records.quorum import KRaftVersionFeature
+from quorum_world import Faults, World, asker_key
 
 ROUNDS = 40
 

@@ -9,7 +9,7 @@ Values inside (Broker, Partition) are immutable and shared between images; a Top
 image. ``copy`` therefore costs one shallow copy of each dict: 1 ms for 10,000 partitions.
 
 Invariants of each partition, checked by ``check``:
-  C1  the ISR and the ELR are disjoint parts of the replicas
+  C1  the ISR and the ELR are disjoint parts of the replicas; the last known leader is one of them
   C2  a leader is in the ISR
   C3  a full ISR (min.insync.replicas and more) leaves the ELR empty   (checked where min is known)
   C4  with ELR on, no fenced broker is in an ISR
@@ -444,6 +444,7 @@ def check(image: Image) -> None:
             replicas = frozenset(partition.replicas)
             assert replicas.issuperset(partition.isr), f"C1 {where}"
             assert replicas.issuperset(partition.elr), f"C1 {where}"
+            assert replicas.issuperset(partition.last_known_elr), f"C1 {where}"
             assert replicas.issuperset(partition.adding), f"C5 {where}"
             assert replicas.issuperset(partition.removing), f"C5 {where}"
             assert replicas.difference(partition.removing), f"C5 {where}"

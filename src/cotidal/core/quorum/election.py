@@ -15,7 +15,7 @@ How long to wait before trying:
     connected to a majority, no leader known     rank x stride plus a lot: transitions.turn
     leader gone                                  the same
     leader resigned                              place in its list: 0, 1, 2, 4 ... strides
-    lost                                         a lot that doubles: transitions.backoff
+    lost                                         the same, and a lot that doubles: backoff
     otherwise                                    the election time-out, up to doubled by lot
 """
 
@@ -174,9 +174,21 @@ def on_vote_reply(q: Quorum, peer: NodeId, message: VoteReply, now: Millis) -> N
         return
     role.votes[peer] = message.granted and message.error == ErrorCode.NONE
     role.ask_at.pop(peer, None)
+    _count(q, role, now)
+
+
+def _count(q: Quorum, role: Prospective | Candidate, now: Millis) -> None:
+    """Win, lose or wait for more. Once somebody has refused, the dead count with the unwilling:
+
+    of two survivors that refused each other neither should wait its time out for a third.
+    """
     voters = q.voter_set.ids
     granted = sum(1 for node in voters if role.votes.get(node) is True)
     refused = sum(1 for node in voters if role.votes.get(node) is False)
+    if refused:
+        refused += sum(
+            1 for node in role.ask_at if node in voters and q.connected.get(node) is False
+        )
     if is_won(granted=granted, voters=len(voters)):
         if isinstance(role, Prospective):
             stand(q, now)
@@ -199,7 +211,7 @@ def _lose(q: Quorum, role: Prospective | Candidate, now: Millis) -> None:
     match role:
         case Candidate():
             role.ask_at.clear()
-            role.deadline = min(role.deadline, Millis(now + backoff(q)))
+            role.deadline = min(role.deadline, Millis(turn(q, now) + backoff(q)))
         case Prospective():
             _fall_back(q, now)
         case _:
@@ -218,7 +230,7 @@ def _fall_back(q: Quorum, now: Millis) -> None:
         follow(q, Hint(leader, q.epoch, q.leader_endpoints), now)
         q.losses = losses
     else:
-        detach(q, q.epoch, now, wait_ms=wait_ms)
+        detach(q, q.epoch, now, wait_ms=turn(q, now) - now + wait_ms)
 
 
 # time and connections
@@ -284,7 +296,11 @@ def on_peer_unreachable(q: Quorum, event: PeerUnreachable, now: Millis) -> None:
     role = q.role
     again = Millis(now + q.config.retry_backoff_ms)
     match role:
-        case Prospective() | Candidate() | Resigned():
+        case Prospective() | Candidate():
+            if event.peer in role.ask_at:
+                role.ask_at[event.peer] = again
+                _count(q, role, now)
+        case Resigned():
             if event.peer in role.ask_at:
                 role.ask_at[event.peer] = again
         case Follower():

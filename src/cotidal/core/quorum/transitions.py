@@ -77,7 +77,8 @@ def detach(q: Quorum, epoch: LeaderEpoch, now: Millis, *, wait_ms: int | None = 
     q.role = Unattached(deadline, is_quick=q.voted in (None, q.me))
     q.save()
     _tell_leader_unknown(q)
-    hurry(q, now)
+    if wait_ms is None:
+        hurry(q, now)
     _stop_if_stopping(q)
 
 
@@ -89,6 +90,7 @@ def follow(q: Quorum, hint: Hint, now: Millis) -> None:
         _enter(q, hint.epoch)
     q.leader_id = hint.leader_id
     q.leader_endpoints = q.voter_set.endpoints_of(hint.leader_id) or hint.endpoints
+    q.known_ends.clear()  # logs grow from now on without our hearing of it
     q.role = Follower(Millis(now + q.config.fetch_timeout_ms), ask_at=now)
     q.losses = 0
     q.save()

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from cotidal.core.cluster.decide.brokers import decide_fence
+from cotidal.core.cluster.decide.brokers import decide_fence, decide_unfence
 from cotidal.core.cluster.decide.configs import (
     APPEND,
     DELETE,
@@ -15,6 +15,7 @@ from cotidal.core.cluster.decide.configs import (
 from cotidal.core.cluster.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
 from cotidal.errors import ErrorCode, Refusal
 from cotidal.messages.records.metadata import ClearElrRecord, ConfigRecord
+from cotidal.values import NO_NODE
 
 ORDERS = (TOPIC_RESOURCE, "orders")
 CLUSTER = (BROKER_RESOURCE, "")
@@ -144,3 +145,53 @@ def test_change_of_min_isr_clears_the_elr_it_concerns(cluster):
     assert wide[-1] == ClearElrRecord("")
     cluster.apply(wide)
     assert len(alter(cluster, CLUSTER, ("min.insync.replicas", SET, "2"))) == 1
+
+
+def test_partition_that_nobody_leads_keeps_its_elr_when_min_isr_changes(cluster):
+    """It would have nobody left to wait for."""
+    cluster.create("lost", (2,))
+    for number in (3, 2, 1):
+        cluster.apply(decide_fence(cluster.controller, number))
+    cluster.register(2, life=1)
+    assert cluster.partition().elr == (1,)
+    assert cluster.partition("lost").last_known_elr == (2,)
+    for resource in (ORDERS, (TOPIC_RESOURCE, "lost"), CLUSTER):
+        cluster.apply(alter(cluster, resource, ("min.insync.replicas", SET, "3")))
+        assert cluster.partition().elr == (1,)
+        assert cluster.partition("lost").last_known_elr == (2,)
+    cluster.apply(decide_unfence(cluster.controller, 1))
+    assert cluster.partition().leader == 1
+
+
+def leaderless(scene):
+    """Broker 2 is there, but not in sync."""
+    cluster = scene()
+    for topic in ("orders", "other"):
+        cluster.create(topic, (1, 2))
+    cluster.apply(decide_fence(cluster.controller, 2))
+    cluster.apply(decide_fence(cluster.controller, 1))
+    cluster.apply(decide_unfence(cluster.controller, 2))
+    assert cluster.partition().leader == NO_NODE
+    return cluster
+
+
+def test_allowing_unclean_election_for_a_topic_elects_there_at_once(scene):
+    cluster = leaderless(scene)
+    cluster.apply(alter(cluster, ORDERS, ("unclean.leader.election.enable", SET, "true")))
+    assert (cluster.partition().leader, cluster.partition("other").leader) == (2, NO_NODE)
+
+
+def test_allowing_unclean_election_for_the_cluster_elects_where_no_topic_says_otherwise(scene):
+    cluster = leaderless(scene)
+    cluster.apply(alter(cluster, ORDERS, ("unclean.leader.election.enable", SET, "false")))
+    cluster.apply(alter(cluster, CLUSTER, ("unclean.leader.election.enable", SET, "true")))
+    assert (cluster.partition().leader, cluster.partition("other").leader) == (NO_NODE, 2)
+    cluster.apply(alter(cluster, ORDERS, ("unclean.leader.election.enable", DELETE, None)))
+    assert cluster.partition().leader == 2
+
+
+def test_setting_that_is_decided_upon_is_not_yet_in_the_image(scene):
+    cluster = leaderless(scene)
+    before = cluster.image.copy()
+    alter(cluster, ORDERS, ("unclean.leader.election.enable", SET, "true"))
+    assert cluster.image == before

@@ -11,6 +11,7 @@ from cotidal.core.cluster.decide.leaders import (
     Assignment,
     Election,
     Rules,
+    acceptable_in,
     change,
     elect_leaderless,
 )
@@ -216,3 +217,34 @@ def test_sweep_elects_where_unclean_election_has_been_allowed(scene):
     records = cluster.apply(tuple(elect_leaderless(cluster.controller)))
     assert [type(record) for record in records] == [PartitionChangeRecord]
     assert (cluster.partition().leader, cluster.partition().isr) == (2, (2,))
+
+
+def test_setting_does_not_let_a_replica_lead_that_is_only_being_added():
+    before = partition(replicas=(4, 1), adding=(4,), isr=(), elr=(1,), leader=NO_NODE)
+    allowed = WITH_ELR._replace(unclean_allowed=True)
+    assert changes(before, alive=(4,), rules=allowed) == before
+    by_hand = changes(before, alive=(4,), election=Election.UNCLEAN)
+    assert (by_hand.leader, by_hand.recovery_state) == (4, RECOVERING)
+    both = changes(before._replace(elr=(), replicas=(4, 1, 2)), alive=(2, 4), rules=allowed)
+    assert both.leader == 2
+
+
+def test_reassignment_ends_with_the_change_that_brings_its_target_in_sync():
+    before = partition(replicas=(3, 4, 1, 2), adding=(4,), removing=(1, 2))
+    during = changes(before, isr=(1, 2, 4), alive=(1, 2, 3, 4))
+    assert during.replicas == (3, 4, 1, 2)
+    after = changes(during, isr=(1, 2, 3, 4), alive=(1, 2, 3, 4))
+    assert (after.replicas, after.isr, after.adding, after.removing) == ((3, 4), (3, 4), (), ())
+    assert (after.leader, after.leader_epoch) == (3, 6)
+
+
+def test_replica_whose_directory_is_not_online_is_not_acceptable(scene):
+    cluster = scene()
+    cluster.create("orders", (1, 2))
+    elsewhere = cluster.partition()._replace(directories=(Uuid(b"?" * 16), Uuid(bytes(16))))
+    acceptable = acceptable_in(cluster.image, elsewhere)
+    assert [acceptable(node) for node in (1, 2, 9)] == [False, True, False]
+    assert not acceptable_in(cluster.image, elsewhere, leaving=2)(2)
+    cluster.apply(decide_fence(cluster.controller, 2))
+    assert not acceptable_in(cluster.image, elsewhere)(2)
+    assert acceptable_in(cluster.image, elsewhere, joining=2)(2)

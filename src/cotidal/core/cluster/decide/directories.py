@@ -87,9 +87,12 @@ def decide_assign(
         for replica in partition.replicas
     )
     anew = not broker.has_online(old)
+    rules = rules_of(controller, topic.name)
     isr = partition.isr
     if anew or not broker.has_online(housed.directory):
         isr = tuple([member for member in isr if member != node_id])
+    if not isr and not rules.elr_enabled and broker.has_online(housed.directory):
+        isr = partition.isr  # without ELR the last member is the truth, whatever it has left
     forgotten = anew and node_id in partition.last_known_elr
     if forgotten:
         partition = partition._replace(last_known_elr=())
@@ -97,7 +100,7 @@ def decide_assign(
         topic.topic_id,
         housed.partition,
         partition,
-        rules_of(controller, topic.name),
+        rules,
         acceptable_in(image, partition._replace(directories=directories)),
         isr=isr,
         assignment=Assignment.of(partition)._replace(directories=directories),

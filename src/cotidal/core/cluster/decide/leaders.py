@@ -20,7 +20,7 @@ one PartitionChangeRecord, in this order:
   3  The leader epoch grows iff the record names a leader: another one (also nobody), or the same
      one again when the replicas lose a member.
   4  When the ISR becomes empty the leader is written down as the last known one, until there is
-     another.
+     another; if it leaves the replicas meanwhile, somebody eligible stands in for it.
 
 Without ELR the last member of an ISR is never removed: it stays there, and the partition is without
 a leader until it returns.
@@ -223,7 +223,9 @@ def change(
         ),
         directories=None if assigned.directories == same.directories else assigned.directories,
         eligible_leader_replicas=None if new_elr == partition.elr else new_elr,
-        last_known_elr=_last_known(partition, new_isr, elected.leader, rules),
+        last_known_elr=_last_known(
+            partition, new_isr, new_elr, assigned.replicas, elected.leader, rules
+        ),
     )
     empty = PartitionChangeRecord(partition_id=number, topic_id=topic_id)
     return None if record == empty else record
@@ -317,15 +319,20 @@ def _unclean_candidates(
 
 
 def _last_known(
-    partition: Partition, isr: tuple[NodeId, ...], leader: NodeId, rules: Rules
+    partition: Partition,
+    isr: tuple[NodeId, ...],
+    elr: tuple[NodeId, ...],
+    replicas: tuple[NodeId, ...],
+    leader: NodeId,
+    rules: Rules,
 ) -> tuple[NodeId, ...] | None:
     """The record's last_known_elr; None leaves it as it is."""
-    if rules.elr_enabled and not isr and partition.isr:
-        # Without ELR a partition may have an ISR and no leader: its last member was the last one.
-        last = partition.isr[0] if partition.leader == NO_NODE else partition.leader
-        wanted: tuple[NodeId, ...] = (last,)
-    elif leader != NO_NODE or not rules.elr_enabled:
+    wanted = partition.last_known_elr
+    if leader != NO_NODE or not rules.elr_enabled:
         wanted = ()
-    else:
-        return None
+    elif not isr and partition.isr:
+        # Without ELR a partition may have an ISR and no leader: its last member was the last one.
+        wanted = (partition.isr[0] if partition.leader == NO_NODE else partition.leader,)
+    if any(node not in replicas for node in wanted):
+        wanted = elr[:1]  # it has gone; whoever is eligible holds as much
     return None if wanted == partition.last_known_elr else wanted
