@@ -6,6 +6,7 @@ holds each API; it is imported when the API is first asked for, so that a node s
   CONNECTION   answered from what the connection itself knows
   BROKER       ``answer(request, asked, view) -> response``, from this broker's committed image
   CONTROLLER   ``decide(request, asked, controller) -> Decision``; answered once it is committed
+  ACTIVE       the same with ``active`` (active.py): the controller's soft state
   PARTITION    the data plane: node/ talks to the partitions, the module builds the answers
 """
 
@@ -24,6 +25,7 @@ class Owner(Enum):
     CONNECTION = "connection"
     BROKER = "broker"
     CONTROLLER = "controller"
+    ACTIVE = "active"
     PARTITION = "partition"
 
 
@@ -64,18 +66,50 @@ _TABLE: Final = (
     Api(ApiKey.ALTER_CONFIGS, "AlterConfigs", 0, 2, Owner.CONTROLLER, True),
     Api(ApiKey.DESCRIBE_LOG_DIRS, "DescribeLogDirs", 1, 5, Owner.PARTITION),
     Api(ApiKey.CREATE_PARTITIONS, "CreatePartitions", 0, 3, Owner.CONTROLLER, True),
+    Api(ApiKey.ELECT_LEADERS, "ElectLeaders", 0, 2, Owner.CONTROLLER, True),
     Api(ApiKey.INCREMENTAL_ALTER_CONFIGS, "IncrementalAlterConfigs", 0, 1, Owner.CONTROLLER, True),
+    Api(
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+        "AlterPartitionReassignments",
+        0,
+        1,
+        Owner.CONTROLLER,
+        True,
+    ),
+    Api(
+        ApiKey.LIST_PARTITION_REASSIGNMENTS,
+        "ListPartitionReassignments",
+        0,
+        0,
+        Owner.CONTROLLER,
+        True,
+    ),
     Api(ApiKey.DESCRIBE_QUORUM, "DescribeQuorum", 0, 2, Owner.BROKER, True),
+    Api(ApiKey.UPDATE_FEATURES, "UpdateFeatures", 0, 2, Owner.CONTROLLER, True),
     Api(ApiKey.DESCRIBE_CLUSTER, "DescribeCluster", 0, 2, Owner.BROKER, True),
     Api(ApiKey.DESCRIBE_PRODUCERS, "DescribeProducers", 0, 0, Owner.BROKER),
+    Api(ApiKey.UNREGISTER_BROKER, "UnregisterBroker", 0, 0, Owner.CONTROLLER, True),
     Api(ApiKey.LIST_CONFIG_RESOURCES, "ListConfigResources", 0, 1, Owner.BROKER),
     Api(ApiKey.DESCRIBE_TOPIC_PARTITIONS, "DescribeTopicPartitions", 0, 0, Owner.BROKER),
+)
+
+_BETWEEN_NODES: Final = (
+    Api(ApiKey.ALTER_PARTITION, "AlterPartition", 2, 3, Owner.CONTROLLER, True),
+    Api(ApiKey.BROKER_REGISTRATION, "BrokerRegistration", 0, 4, Owner.ACTIVE, True),
+    Api(ApiKey.BROKER_HEARTBEAT, "BrokerHeartbeat", 0, 2, Owner.ACTIVE, True),
+    Api(ApiKey.ALLOCATE_PRODUCER_IDS, "AllocateProducerIds", 0, 0, Owner.CONTROLLER, True),
+    Api(ApiKey.CONTROLLER_REGISTRATION, "ControllerRegistration", 0, 0, Owner.CONTROLLER, True),
+    Api(ApiKey.ASSIGN_REPLICAS_TO_DIRS, "AssignReplicasToDirs", 0, 0, Owner.CONTROLLER, True),
 )
 
 APIS: Final[dict[int, Api]] = {int(api.key): api for api in _TABLE}
 """By key. Iteration is in the order of the keys."""
 
+INTERNAL: Final[dict[int, Api]] = {int(api.key): api for api in _BETWEEN_NODES}
+"""What nodes ask each other, on a controller's listener only. Decided, not yet served."""
+
 
 def handler(key: int) -> ModuleType:
-    """The module of an API that is in the table."""
-    return import_module(f"cotidal.api.{KNOWN[APIS[key].key].module}")
+    """The module of an API that is in one of the tables."""
+    assert key in APIS or key in INTERNAL, key
+    return import_module(f"cotidal.api.{KNOWN[key].module}")
