@@ -62,14 +62,14 @@ class PendingFetch:
         "urgent",
     )
 
-    def __init__(self, slot: Slot, request: FetchRequest, deadline: Millis) -> None:
+    def __init__(self, slot: Slot, request: FetchRequest, deadline: Millis, bytes_max: int) -> None:
         self.slot = slot
         self.session: FetchSession | None = None
         self.incremental = False
         self.partitions: dict[PartitionKey, FetchedPartition] = {}
         self.isolation_level = request.isolation_level
-        self.min_bytes = request.min_bytes
-        self.max_bytes = request.max_bytes
+        self.max_bytes = min(max(request.max_bytes, 0), bytes_max)
+        self.min_bytes = min(request.min_bytes, self.max_bytes)
         self.deadline = deadline
         self.missing_bytes = 0
         self.asked: list[Asked] = []
@@ -90,7 +90,7 @@ def begin(state: NodeState, slot: Slot, request: FetchRequest) -> None:
         _reply_error(state, slot, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return
     wait = min(max(request.max_wait_ms, 0), FETCH_WAIT_MAX_MS)
-    pending = PendingFetch(slot, request, Millis(state.now + wait))
+    pending = PendingFetch(slot, request, Millis(state.now + wait), state.fetch_bytes_max)
     slot.parked = pending
     error = _join_session(state, pending, request, version)
     if error is not None:
@@ -227,9 +227,7 @@ def _evaluate(state: NodeState, pending: PendingFetch) -> None:
             pending.urgent = True
         pending.asked.append(Asked(fetched, hosted, verdict))
     if wants:
-        state.out.append(
-            Read(state.next_read_token(pending), tuple(wants), max(pending.max_bytes, 0))
-        )
+        state.out.append(Read(state.next_read_token(pending), tuple(wants), pending.max_bytes))
     elif pending.urgent or pending.min_bytes <= 0 or state.now >= pending.deadline:
         _answer(state, pending, {})
     else:
