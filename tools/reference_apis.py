@@ -30,16 +30,13 @@ NOT_SERVED: Final[Mapping[str, str]] = {
     "one node: no voters to talk to yet": "Vote BeginQuorumEpoch EndQuorumEpoch FetchSnapshot "
     "AddRaftVoter RemoveRaftVoter UpdateRaftVoter",
     "one node: no brokers to talk to yet": "AlterPartition BrokerRegistration BrokerHeartbeat "
-    "UnregisterBroker AllocateProducerIds ControllerRegistration Envelope",
-    "one node: nowhere to move a replica to yet": "ElectLeaders AlterPartitionReassignments "
-    "ListPartitionReassignments",
+    "AllocateProducerIds ControllerRegistration Envelope",
     "one log directory": "AlterReplicaLogDirs AssignReplicasToDirs",
     "no authentication": "SaslHandshake SaslAuthenticate DescribeUserScramCredentials "
     "AlterUserScramCredentials CreateDelegationToken RenewDelegationToken ExpireDelegationToken "
     "DescribeDelegationToken",
     "no authorization": "DescribeAcls CreateAcls DeleteAcls",
     "no quotas": "DescribeClientQuotas AlterClientQuotas",
-    "feature levels are fixed": "UpdateFeatures",
     "no telemetry from clients": "GetTelemetrySubscriptions PushTelemetry",
 }
 """Why an API of Kafka's is not served."""

@@ -66,7 +66,6 @@ PENDING: Final[Mapping[str, str]] = {
     "socket.listen.backlog.size": _FIXED,
     "max.incremental.fetch.session.cache.slots": _FIXED,
     "max.connections.per.ip.overrides": "max.connections.per.ip holds for all",
-    "fetch.max.bytes": "a fetch is bounded by what it asks for",
     "log.flush.start.offset.checkpoint.interval.ms": "log starts are written with recovery points",
     "log.initial.task.delay.ms": "the first check comes after log.retention.check.interval.ms",
     "log.dir.failure.timeout.ms": "a disk that fails takes single logs offline",
@@ -80,6 +79,9 @@ PENDING: Final[Mapping[str, str]] = {
 NAMED_WITHOUT_EFFECT: Final = (
     "core/cluster/decide/topics.py",  # gives the coordinators' topics their settings
     "core/cluster/decide/configs.py",  # checks values against each other
+    "core/cluster/decide/elections.py",  # decides, but no clock asks it to yet
+    "core/cluster/duties.py",  # the controller's clocks, which one node does not wind up
+    "core/cluster/snapshot.py",  # says when; nobody takes one yet
 )
 """Modules that may name a pending setting."""
 

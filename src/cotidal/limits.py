@@ -74,6 +74,15 @@ connections. Past it only the connection whose frame has got furthest is read.""
 PARTIAL_FRAME_STALL_MS: Final = 30_000
 """A connection that stops in the middle of a frame for this long is closed: it holds memory."""
 
+UNSENT_BYTES_MAX: Final = 256 * MIB
+"""Answers to fetches that clients have not taken yet, over all connections. Past it an answer holds
+one batch of one partition, which is the least that Kafka allows."""
+
+NODE_RESIDENT_BYTES_MAX: Final = 1024 * MIB
+"""Memory of a node whatever its clients do, while its topics are few: HELD_BYTES_MAX and
+UNSENT_BYTES_MAX, each once more in copies on their way, 5,000 connections, and Python itself. A
+test holds a node under attack against it."""
+
 LISTEN_BACKLOG: Final = 1_024
 """Connections the kernel keeps for us between two turns of the loop."""
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
+from cotidal.api.active import Active
 from cotidal.api.asked import Asked
 from cotidal.api.view import QuorumView, VoterView
 from cotidal.core.cluster.controller import Controller
@@ -19,16 +20,22 @@ from cotidal.core.cluster.decide.brokers import (
     decide_register,
     decide_unfence,
 )
-from cotidal.core.cluster.decide.features import bootstrap_records
+from cotidal.core.cluster.decide.features import SUPPORTED, bootstrap_records
 from cotidal.core.cluster.decide.topics import NewTopic, decide_create_topic
+from cotidal.core.cluster.duties import begin
 from cotidal.core.cluster.image import Endpoint, Image
 from cotidal.core.machine import Entropy
 from cotidal.core.partition.replica import Replica
 from cotidal.errors import Refusal
-from cotidal.messages.records.metadata import ControllerEndpoint, RegisterControllerRecord
+from cotidal.messages.records.metadata import (
+    ControllerEndpoint,
+    ControllerFeature,
+    RegisterControllerRecord,
+)
 from cotidal.values import (
     BrokerEpoch,
     LeaderEpoch,
+    Millis,
     NodeId,
     Offset,
     TopicPartition,
@@ -58,7 +65,9 @@ class Cluster:
         self._apply(bootstrap_records(self.controller))
         self.image.replay(
             RegisterControllerRecord(
-                controller_id=1, end_points=(ControllerEndpoint("CONTROLLER", "c1", 9093, 0),)
+                controller_id=1,
+                end_points=(ControllerEndpoint("CONTROLLER", "c1", 9093, 0),),
+                features=tuple(ControllerFeature(*feature) for feature in SUPPORTED),
             )
         )
         for number in (1, 2, 3, 4):
@@ -84,10 +93,25 @@ class Cluster:
         assert not isinstance(created, Refusal), created
         self._apply(created.records)
 
+    def active(self, *, now: int = 1_000, end_offset: int = 500) -> Active:
+        """The soft state of a controller that has just begun its term."""
+        duties, _ = begin(self.controller, Millis(now), end_offset=Offset(end_offset))
+        return Active(duties, Millis(now), Offset(end_offset), self.view.cluster_id)
+
+    def epoch(self, number: int) -> int:
+        return self.image.brokers[NodeId(number)].epoch
+
     def commit(self, decision):
         """Replay what a handler decided; returns its reply."""
         self._apply(decision.records)
         return decision.reply
+
+    def commit_records(self, decided) -> None:
+        """Replay what was decided without a handler."""
+        self._apply(decided)
+
+    def unfence(self, number: int) -> None:
+        self._apply(decide_unfence(self.controller, NodeId(number)))
 
     def _apply(self, records) -> None:
         assert not isinstance(records, Refusal), records

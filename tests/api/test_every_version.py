@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from cotidal.api.registry import APIS, Owner, handler
+from cotidal.api.registry import APIS, INTERNAL, Owner, handler
+from cotidal.core.cluster.decide.features import SUPPORTED
 from cotidal.messages.rpc import (
+    allocate_producer_ids,
     alter_configs,
+    alter_partition,
+    alter_partition_reassignments,
     api_versions,
+    assign_replicas_to_dirs,
+    broker_heartbeat,
+    broker_registration,
+    controller_registration,
     create_partitions,
     create_topics,
     delete_topics,
@@ -16,14 +24,71 @@ from cotidal.messages.rpc import (
     describe_producers,
     describe_quorum,
     describe_topic_partitions,
+    elect_leaders,
     find_coordinator,
     incremental_alter_configs,
     list_config_resources,
+    list_partition_reassignments,
     metadata,
+    unregister_broker,
+    update_features,
 )
 from cotidal.values import Uuid
 
 NO_SUCH = Uuid(b"?" * 16)
+
+
+def requests_between_nodes(key: int, version: int):
+    """As below, for what nodes ask each other. Broker 1's epoch is 1."""
+    match key:
+        case 56:
+            for epoch in (1, 99):
+                data = alter_partition.AlterPartitionRequestPartitionData
+                members = tuple(alter_partition.BrokerState(member) for member in (1, 2))
+                yield alter_partition.AlterPartitionRequest(
+                    1,
+                    epoch,
+                    (
+                        alter_partition.AlterPartitionRequestTopicData(
+                            NO_SUCH, (data(0, 0, (1, 2), members, 0, 0),)
+                        ),
+                    ),
+                )
+        case 62:
+            for cluster_id in ("cluster-of-tests", "another"):
+                yield broker_registration.BrokerRegistrationRequest(
+                    9,
+                    cluster_id,
+                    NO_SUCH,
+                    (broker_registration.Listener("PLAINTEXT", "h", 1),),
+                    tuple(broker_registration.Feature(*each) for each in SUPPORTED),
+                )
+        case 63:
+            for epoch in (1, 99):
+                yield broker_heartbeat.BrokerHeartbeatRequest(1, epoch, 500)
+        case 67:
+            for epoch in (1, 99):
+                yield allocate_producer_ids.AllocateProducerIdsRequest(1, epoch)
+        case 70:
+            listeners = (controller_registration.Listener("CONTROLLER", "h", 1),)
+            for features in (SUPPORTED, ()):
+                yield controller_registration.ControllerRegistrationRequest(
+                    1,
+                    NO_SUCH,
+                    False,
+                    listeners,
+                    tuple(controller_registration.Feature(*each) for each in features),
+                )
+        case 73:
+            partitions = (assign_replicas_to_dirs.AssignReplicasToDirsRequestPartitionData(0),)
+            topics = (
+                assign_replicas_to_dirs.AssignReplicasToDirsRequestTopicData(NO_SUCH, partitions),
+            )
+            directory = assign_replicas_to_dirs.AssignReplicasToDirsRequestDirectoryData
+            for epoch in (1, 99):
+                yield assign_replicas_to_dirs.AssignReplicasToDirsRequest(
+                    1, epoch, (directory(NO_SUCH, topics),)
+                )
 
 
 def requests(key: int, version: int):
@@ -92,6 +157,27 @@ def requests(key: int, version: int):
                     create_partitions.CreatePartitionsTopic("none", 5, None),
                 )
             )
+        case 43:
+            yield elect_leaders.ElectLeadersRequest(topic_partitions=None)
+            for kind in range(3 if version else 1):
+                named = (elect_leaders.TopicPartitions("orders", (0, 9)),)
+                yield elect_leaders.ElectLeadersRequest(kind, named)
+        case 45:
+            partition = alter_partition_reassignments.ReassignablePartition
+            wanted = (partition(0, (1, 2)), partition(1, None), partition(9, (1,)))
+            yield alter_partition_reassignments.AlterPartitionReassignmentsRequest(
+                topics=(alter_partition_reassignments.ReassignableTopic("orders", wanted),)
+            )
+        case 46:
+            yield list_partition_reassignments.ListPartitionReassignmentsRequest()
+        case 57:
+            for level in (1, 7):
+                yield update_features.UpdateFeaturesRequest(
+                    feature_updates=(update_features.FeatureUpdateKey("group.version", level),)
+                )
+        case 64:
+            for number in (4, 1, 9):
+                yield unregister_broker.UnregisterBrokerRequest(number)
         case 44:
             yield incremental_alter_configs.IncrementalAlterConfigsRequest(
                 resources=(
@@ -148,3 +234,22 @@ def test_every_answer_can_be_written_in_its_version(cluster, asked, encodes, key
             response = module.answer(request, asked(version), cluster.view)
         written = 0 if request is None else version
         assert type(encodes(key, written, response)) is type(response)
+
+
+BETWEEN_NODES = [
+    (key, version) for key, api in INTERNAL.items() for version in range(api.oldest, api.newest + 1)
+]
+
+
+@pytest.mark.parametrize(("key", "version"), BETWEEN_NODES)
+def test_every_answer_to_a_node_can_be_written_in_its_version(
+    cluster, asked, encodes, key, version
+):
+    asked_for = list(requests_between_nodes(key, version))
+    errors = set()
+    for request in asked_for:
+        more = (cluster.active(),) if INTERNAL[key].owner is Owner.ACTIVE else ()
+        response = handler(key).decide(request, asked(version), cluster.controller, *more).reply
+        assert type(encodes(key, version, response)) is type(response)
+        errors.add(response.error_code)
+    assert len(errors) == 2, "one is heard, one is refused"

@@ -5,22 +5,42 @@ import sys
 
 import pytest
 
-from cotidal.api.registry import APIS, Owner, handler
+from cotidal.api.registry import APIS, INTERNAL, Owner, handler
 from cotidal.messages.rpc.apis import APIS as KNOWN
 
 KAFKA_4_3 = {
     0: (0, 13), 1: (4, 18), 2: (1, 11), 3: (0, 13), 10: (0, 6), 18: (0, 4), 19: (2, 7), 20: (1, 6),
-    21: (0, 2), 22: (0, 5), 23: (2, 4), 32: (1, 4), 33: (0, 2), 35: (1, 5), 37: (0, 3), 44: (0, 1),
-    55: (0, 2), 60: (0, 2), 61: (0, 0), 74: (0, 1), 75: (0, 0),
+    21: (0, 2), 22: (0, 5), 23: (2, 4), 32: (1, 4), 33: (0, 2), 35: (1, 5), 37: (0, 3), 43: (0, 2),
+    44: (0, 1), 45: (0, 1), 46: (0, 0), 55: (0, 2), 57: (0, 2), 60: (0, 2), 61: (0, 0), 64: (0, 0),
+    74: (0, 1), 75: (0, 0),
 }  # fmt: skip
 """What Apache Kafka 4.3 answers to ApiVersions, for the APIs served here."""
+
+KAFKA_4_3_BETWEEN_NODES = {
+    56: (2, 3), 62: (0, 4), 63: (0, 2), 67: (0, 0), 70: (0, 0), 73: (0, 0),
+}  # fmt: skip
+"""What its controllers answer on their own listener alone."""
+
+EVERY = [*APIS.values(), *INTERNAL.values()]
 
 
 def test_table_advertises_what_kafka_does():
     assert {key: (api.advertised_oldest, api.newest) for key, api in APIS.items()} == KAFKA_4_3
 
 
-@pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.name)
+def test_what_nodes_ask_each_other_has_kafkas_versions():
+    assert {key: (api.oldest, api.newest) for key, api in INTERNAL.items()} == (
+        KAFKA_4_3_BETWEEN_NODES
+    )
+
+
+def test_what_nodes_ask_each_other_is_for_controllers_alone():
+    assert not INTERNAL.keys() & APIS.keys()
+    for key in INTERNAL:
+        assert KNOWN[key].listeners == ("controller",)
+
+
+@pytest.mark.parametrize("api", EVERY, ids=lambda api: api.name)
 def test_row_agrees_with_the_messages(api):
     known = KNOWN[api.key]
     assert known.name == api.name
@@ -30,14 +50,15 @@ def test_row_agrees_with_the_messages(api):
 
 def test_keys_ascend():
     assert list(APIS) == sorted(APIS)
+    assert list(INTERNAL) == sorted(INTERNAL)
 
 
-@pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.name)
+@pytest.mark.parametrize("api", EVERY, ids=lambda api: api.name)
 def test_handler_has_what_its_owner_calls(api):
     module = handler(api.key)
     if api.owner in (Owner.BROKER, Owner.CONNECTION):
         assert callable(module.answer)
-    elif api.owner is Owner.CONTROLLER:
+    elif api.owner in (Owner.CONTROLLER, Owner.ACTIVE):
         assert callable(module.decide)
     versions = {f"version {api.oldest}", f"versions {api.oldest}-{api.newest}"}
     assert f"{api.name} (key {int(api.key)})" in module.__doc__

@@ -214,3 +214,15 @@ def test_sessions_are_bounded_and_idle_ones_give_way() -> None:
     assert begin_session(node) > 0
     gone = node.ask(*fetch(named=False, session=(sessions[0], 1)))
     assert gone.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+def test_no_answer_is_larger_than_fetch_max_bytes_and_none_waits_for_more() -> None:
+    node = node_with(fetch_max_bytes="2000")
+    node.send(produce(b"x" * 1_500))
+    node.send(produce(b"x" * 1_500))
+    node.hold = {Read}
+    node.send(fetch(0, min_bytes=2**31 - 1))  # asks for up to 16 MiB
+    assert [effect.max_bytes for effect in node.held] == [2_000]
+    before = len(node.replies)
+    node.release()
+    assert len(node.replies) == before + 1

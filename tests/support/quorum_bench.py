@@ -191,6 +191,10 @@ class Bench:
         chosen = self.effects if effects is None else effects
         return [effect for effect in chosen if isinstance(effect, kind)]
 
+    def wrote(self, write: fx.Write) -> bool:
+        """NamedTuples of different kinds may be equal: the kind is compared too."""
+        return any(type(done) is type(write) and done == write for done in self.written)
+
     def asked(self, kind: type[EffectT], effects: list[fx.Effect]) -> dict[int, EffectT]:
         """Questions of one kind, by peer."""
         asks = self.of(fx.Ask, effects)

@@ -219,6 +219,11 @@ class Connection(asyncio.Protocol):
     def paused_for(self) -> int:
         return self._paused_for
 
+    @property
+    def unsent(self) -> int:
+        """Bytes of replies that the client has not taken."""
+        return self.transport.get_write_buffer_size()
+
     def flush(self) -> int:
         """Write this turn's replies; how many bytes they were."""
         output = self.output

@@ -32,7 +32,7 @@ from cotidal.broker.lane import Lane
 from cotidal.broker.reading import Reading
 from cotidal.broker.removal import Removal
 from cotidal.broker.worker import Done, Failed, Outcome, Worker
-from cotidal.limits import APPEND_STALL_MS, LARGE_APPEND_BYTES
+from cotidal.limits import APPEND_STALL_MS, LARGE_APPEND_BYTES, UNSENT_BYTES_MAX
 from cotidal.log.contract import Appended as Written
 from cotidal.log.contract import Opened, Retained, log_config
 from cotidal.log.failure import LogError
@@ -89,10 +89,14 @@ class Disk:
         post: Callable[[Event], None],
         on_fault: Callable[[Exception], None],
         hold: Callable[[int], None],
+        room: Callable[[], int] = lambda: UNSENT_BYTES_MAX,
         journal: Journal,
         counters: Counters,
     ) -> None:
-        """``hold(n)``: so many bytes more (or fewer) of requests wait for this disk."""
+        """``hold(n)``: so many bytes more (or fewer) of requests wait for this disk.
+
+        ``room()``: how many bytes may be read for clients now.
+        """
         self._loop = loop
         self._files = files
         self._path = path
@@ -111,7 +115,9 @@ class Disk:
         """Everything that may take its time."""
         self._checkpoints = Checkpoints(files, path, self._keeper, journal)
         self._flushing = Flushing(loop, self._keeper, self._lanes, self._fail)
-        self._reading = Reading(loop, self._lanes, post=post, fail=self._fail, on_fault=on_fault)
+        self._reading = Reading(
+            loop, self._lanes, post=post, room=room, fail=self._fail, on_fault=on_fault
+        )
         self._removal = Removal(loop, files, path, self._keeper, journal)
         self._removal.remove_leftovers()
         self._timer = loop.call_later(self._checkpoint_s, self._on_checkpoint_due)

@@ -131,6 +131,7 @@ class Running:
             post=self._post,
             on_fault=self._on_worker_fault,
             hold=self._server.on_held,
+            room=self._server.answer_room,
             journal=journal,
             counters=counters,
         )
@@ -245,6 +246,8 @@ class Running:
                 mark_clean(self._files, self.config.log_dirs[0], broker_epoch)
             else:
                 self.journal.warning("not all logs could be closed: they are checked at next start")
+            self._server.abort_all()  # those who do not take what is left for them
+            await asyncio.sleep(0)
         except Exception as error:
             self.journal.error(f"could not stop in order: {error!r}")
             code = EXIT_FAILED

@@ -4,6 +4,10 @@ A read out of the page cache takes 10 us to 0.2 ms and is done on the event loop
 longer than READ_STALL_MS has met the disk: for COLD_S that log is read by a thread, and everybody
 else goes on. A log that is busy is waited for, and the read goes on from there; what has been read
 before is kept, so a read never waits for the same log twice.
+
+``room()`` says how much more may be read for clients at all: those who do not take their answers
+hold memory, and the fuller it is, the less an answer brings. A fetch that finds anything brings one
+batch all the same, so that everybody goes on.
 """
 
 from __future__ import annotations
@@ -32,21 +36,21 @@ Result = bytes | memoryview | str
 class _Answer:
     """A Read on its way."""
 
-    __slots__ = ("effect", "left", "results")
+    __slots__ = ("effect", "found", "left", "promised", "results")
 
-    def __init__(self, effect: Read) -> None:
+    def __init__(self, effect: Read, room: int) -> None:
         self.effect = effect
         self.results: list[Result] = []
-        self.left = effect.max_bytes
-
-    @property
-    def found(self) -> bool:
-        return self.left < self.effect.max_bytes
+        asked = sum(max(want.max_bytes, 0) for want in effect.wants)
+        self.left = self.promised = min(effect.max_bytes, asked, max(room, 0))
+        self.found = False
+        """Something was read: what follows need not be a whole batch."""
 
     def add(self, data: Result) -> None:
         self.results.append(data)
-        if not isinstance(data, str):
+        if data and not isinstance(data, str):
             self.left -= len(data)
+            self.found = True
 
 
 class Reading:
@@ -56,17 +60,25 @@ class Reading:
         lanes: Mapping[TopicPartition, Lane],
         *,
         post: Callable[[Event], None],
+        room: Callable[[], int],
         fail: Callable[[Lane, str], None],
         on_fault: Callable[[Exception], None],
     ) -> None:
         self._loop = loop
         self._lanes = lanes
         self._post = post
+        self._room = room
+        self._promised = 0
+        """Bytes that reads under way may bring."""
+        self._in_hand = 0
+        """Bytes read in this turn of the loop: not yet among those that clients have not taken."""
         self._fail = fail
         self._worker = Worker(loop, "cotidal-reader", on_fault)
 
     def read(self, effect: Read) -> None:
-        self._go_on(_Answer(effect))
+        answer = _Answer(effect, self._room() - self._in_hand - self._promised)
+        self._promised += answer.promised
+        self._go_on(answer)
 
     def stop(self) -> None:
         self._worker.abandon()
@@ -93,7 +105,15 @@ class Reading:
                 return
             else:
                 self._read_warm(answer, lane, lane.log, want)
+        self._promised -= answer.promised
+        if answer.found:
+            if not self._in_hand:
+                self._loop.call_soon(self._hand_over)
+            self._in_hand += sum(map(len, answer.results))
         self._post(ReadDone(effect.token, tuple(answer.results)))
+
+    def _hand_over(self) -> None:
+        self._in_hand = 0
 
     def _read_warm(self, answer: _Answer, lane: Lane, log: Log, want: Want) -> None:
         begun = perf_counter()

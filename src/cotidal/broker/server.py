@@ -13,15 +13,18 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from cotidal.broker.connection import FETCH, MEMORY, NODE, OUTPUT, Connection
 from cotidal.broker.counters import Counters
 from cotidal.broker.journal import Journal
-from cotidal.limits import LISTEN_BACKLOG
+from cotidal.limits import LISTEN_BACKLOG, UNSENT_BYTES_MAX
 from cotidal.node.effects import CloseConnection, PauseReading, Respond, ResumeReading
 from cotidal.node.events import ConnectionId, ConnectionLost, ConnectionOpened, Event
 from cotidal.wire.frames import response_buffers
+
+LARGE_ANSWER_BYTES: Final = 64 * 1024
+"""Only answers to fetches are larger, and only they are asked how much of them is unsent."""
 
 
 class Bounds(NamedTuple):
@@ -50,6 +53,7 @@ class Gate(NamedTuple):
 class Server:
     __slots__ = (
         "_by_address",
+        "_clogged",
         "_connections",
         "_dirty",
         "_last_id",
@@ -82,6 +86,8 @@ class Server:
         self._connections: dict[int, Connection] = {}
         self._by_address: dict[str, int] = {}
         self._dirty: list[Connection] = []
+        self._clogged: dict[Connection, None] = {}
+        """Connections with large answers that have not gone out at once."""
         self._servers: list[asyncio.Server] = []
         self._last_id = 0
         self._relieving = False
@@ -160,6 +166,7 @@ class Server:
     def on_lost(self, connection: Connection, event: ConnectionLost) -> None:
         if self._connections.pop(connection.id, None) is None:
             return  # it was refused
+        self._clogged.pop(connection, None)
         self.counters.connections = len(self._connections)
         left = self._by_address[connection.peer] - 1
         if left:
@@ -209,7 +216,20 @@ class Server:
             self._dirty = []
             for connection in dirty:
                 if connection.output:
-                    counters.bytes_out += connection.flush()
+                    size = connection.flush()
+                    counters.bytes_out += size
+                    if size > LARGE_ANSWER_BYTES and connection.unsent:
+                        self._clogged[connection] = None
+
+    def answer_room(self) -> int:
+        """Bytes of answers that may be made now, for clients do not take all that there are."""
+        room = UNSENT_BYTES_MAX
+        for connection in tuple(self._clogged):
+            unsent = connection.unsent
+            room -= unsent
+            if not unsent:
+                del self._clogged[connection]
+        return max(room, 0)
 
     # Bounds
 

@@ -95,15 +95,15 @@ class PendingFetch:
         "urgent",
     )
 
-    def __init__(self, slot: Slot, request: FetchRequest, deadline: Millis) -> None:
+    def __init__(self, slot: Slot, request: FetchRequest, deadline: Millis, bytes_max: int) -> None:
         self.slot = slot
         self.session: FetchSession | None = None
         self.incremental = False
         self.partitions: dict[PartitionKey, FetchedPartition] = {}
         self.replica: FetchingReplica | None = None
         self.isolation_level = request.isolation_level
-        self.min_bytes = request.min_bytes
-        self.max_bytes = request.max_bytes
+        self.max_bytes = min(max(request.max_bytes, 0), bytes_max)
+        self.min_bytes = min(request.min_bytes, self.max_bytes)
         self.deadline = deadline
         self.missing_bytes = 0
         self.asked: list[Asked] = []
@@ -121,7 +121,7 @@ class PendingFetch:
 def begin(state: NodeState, slot: Slot, request: FetchRequest) -> None:
     version = slot.request.api_version
     wait = min(max(request.max_wait_ms, 0), FETCH_WAIT_MAX_MS)
-    pending = PendingFetch(slot, request, Millis(state.now + wait))
+    pending = PendingFetch(slot, request, Millis(state.now + wait), state.fetch_bytes_max)
     slot.parked = pending
     error = _join_session(state, pending, request, version)
     if error is not None:
@@ -272,9 +272,7 @@ def _evaluate(state: NodeState, pending: PendingFetch) -> None:
     if pending.replica is not None and pending.replica.is_news:
         _tell_leaders(state, pending, pending.replica)
     if wants:
-        state.out.append(
-            Read(state.next_read_token(pending), tuple(wants), max(pending.max_bytes, 0))
-        )
+        state.out.append(Read(state.next_read_token(pending), tuple(wants), pending.max_bytes))
     elif pending.urgent or pending.min_bytes <= 0 or state.now >= pending.deadline:
         _answer(state, pending, {})
     else:

@@ -17,6 +17,7 @@ from cotidal.node.effects import Call, CallToken, Effect, Endpoint, PersistToken
 from cotidal.node.events import ConnectionId
 from cotidal.node.hosting import Hosted
 from cotidal.node.sessions import FetchSessions
+from cotidal.settings import effective
 from cotidal.values import LeaderEpoch, Millis, NodeId, Offset, TopicPartition, Uuid, WallMillis
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ class NodeState:
         "dirty_fetches",
         "ends_under_way",
         "entropy",
+        "fetch_bytes_max",
         "fetch_due",
         "fetch_sequence",
         "fetcher_wake",
@@ -122,6 +124,10 @@ class NodeState:
         """Parked fetches woken in this step: each is read again once, at its end."""
         self.deadlines: list[tuple[Millis, int, PendingFetch]] = []
         self.fetch_sequence = 0
+        largest = effective("fetch.max.bytes", static=config.settings).value
+        assert isinstance(largest, int)
+        self.fetch_bytes_max = largest
+        """Of one answer, whatever is asked for."""
         self.reads: dict[ReadToken, object] = {}
         """Who waits for an answer of the disk."""
         self.controller: ControllerDuty

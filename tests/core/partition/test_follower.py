@@ -303,6 +303,13 @@ def test_a_cut_never_lies_past_the_end() -> None:
     assert cuts_at(following(end=12, epochs=((1, 0),)), (2, 70)) == 12
 
 
+def test_a_divergence_that_names_no_offset_cuts_nothing() -> None:
+    replica = following(end=12, epochs=((1, 0),))
+    assert on_answered(replica, answer(asked(replica), diverging=(-1, -1)), NOW) == ()
+    assert question(replica, NOW) is None
+    assert asked(replica, BACK_OFF_MS).offset == 12
+
+
 def test_a_divergence_moves_neither_high_watermark_nor_log_start() -> None:
     """KAFKA-14704: the records above are not the leader's."""
     replica = following(end=12, hw=3, epochs=((1, 0), (2, 2)))

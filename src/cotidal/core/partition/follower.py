@@ -126,7 +126,7 @@ def on_answered(replica: Replica, answered: Answered, now: Millis) -> tuple[Part
         return ()
     following.lost_range = False
     if answered.diverging is not None:
-        return _on_diverged(replica, answered.diverging)  # F3
+        return _on_diverged(replica, following, answered.diverging, now)  # F3
     taken = _batches_to_take(answered.batches, answered.question.leader_epoch)
     if taken.headers and taken.headers[0].base_offset < replica.end_offset:
         return _on_overlapped(replica, following, taken, now)  # F7
@@ -223,8 +223,13 @@ def _on_refused(following: Following, error: ErrorCode, now: Millis) -> None:
         following.not_before = Millis(now + BACK_OFF_MS)
 
 
-def _on_diverged(replica: Replica, leader: EpochEnd) -> tuple[PartitionEffect, ...]:
+def _on_diverged(
+    replica: Replica, following: Following, leader: EpochEnd, now: Millis
+) -> tuple[PartitionEffect, ...]:
     """F5. The leader's largest epoch not above ours, and where it ended there."""
+    if leader.end_offset < 0:  # no leader says so: nothing is cut on such a word
+        following.not_before = Millis(now + BACK_OFF_MS)
+        return ()
     ours = replica.epochs.end_of(leader.epoch, log_end=replica.end_offset)
     if ours == UNDEFINED:
         cut = leader.end_offset

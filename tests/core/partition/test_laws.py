@@ -1,0 +1,377 @@
+"""Every event in every state: something defined happens, and the replica's promises hold.
+
+Where an event belongs to another role it changes nothing and says nothing. Where it is our own
+mistake to bring it (an append that was never asked for, a role while the disk cuts), it is a fault.
+Peers are not our own: no question, answer or fetch may ever be one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+
+import pytest
+
+from cotidal.core.partition import follower as follower_side
+from cotidal.core.partition import leader as leader_side
+from cotidal.core.partition.effects import ProposeIsr, StartOver, Truncate
+from cotidal.core.partition.epochs import EpochEnd
+from cotidal.core.partition.follower import (
+    Answered,
+    LeaderEnds,
+    Question,
+    follow,
+    on_answered,
+    on_leader_ends,
+    question,
+    question_of_ends,
+)
+from cotidal.core.partition.leader import (
+    IsrAnswered,
+    WriteRules,
+    acks_outcome,
+    admit_batch,
+    admit_delete,
+    become_leader,
+    on_isr_answered,
+    shrink_isr,
+    stop_leading,
+)
+from cotidal.core.partition.reading import (
+    Diverged,
+    Granted,
+    admit_fetch,
+    admit_replica_fetch,
+    check_leader_epoch,
+)
+from cotidal.core.partition.replica import Replica, on_log_failed, on_start_moved
+from cotidal.core.trace import Moment, as_json, line, state_json, state_line
+from cotidal.errors import ErrorCode, Refusal
+from cotidal.messages.batch import Batches
+from cotidal.values import (
+    ZERO_UUID,
+    BrokerEpoch,
+    LeaderEpoch,
+    Millis,
+    NodeId,
+    Offset,
+    PartitionEpoch,
+    TopicPartition,
+    WallMillis,
+)
+from headers import header, one_batch
+from replicas import appointment, fetched, following, leading, opened, write
+
+NOW = Millis(50_000)
+RULES = WriteRules(1_000, 2_000, 3_600_000, stamps_time=False)
+
+
+def opening() -> Replica:
+    return Replica(TopicPartition("orders", 0), ZERO_UUID)
+
+
+def idle() -> Replica:
+    return opened(start=2, end=10, hw=6, epochs=((1, 2), (3, 8)))
+
+
+def leads() -> Replica:
+    replica = leading(start=2, end=10, hw=6, epochs=((1, 2), (3, 8)), told=appointment(isr=(1, 2)))
+    write(replica, 2)
+    return replica
+
+
+def leads_and_writes() -> Replica:
+    replica = leads()
+    admit_batch(replica, one_batch(records=2), acks=1, rules=RULES, wall=WallMillis(1_000))
+    return replica
+
+
+def leads_and_proposes() -> Replica:
+    replica = leads()
+    fetched(replica, 3, 12)
+    return replica
+
+
+def follows() -> Replica:
+    return following(start=2, end=10, hw=6, epochs=((1, 2), (3, 8)))
+
+
+def follows_and_writes() -> Replica:
+    replica = follows()
+    on_answered(replica, _answer(replica, batches=_batches(10, 2, epoch=5)), NOW)
+    return replica
+
+
+def follows_and_cuts() -> Replica:
+    replica = follows()
+    on_answered(replica, _answer(replica, diverging=(1, 5)), NOW)
+    return replica
+
+
+def follows_and_is_lost() -> Replica:
+    replica = follows()
+    on_answered(replica, _answer(replica, error=ErrorCode.OFFSET_OUT_OF_RANGE), NOW)
+    return replica
+
+
+def follows_and_is_fenced() -> Replica:
+    replica = follows()
+    on_answered(replica, _answer(replica, error=ErrorCode.FENCED_LEADER_EPOCH), NOW)
+    return replica
+
+
+def follows_and_backs_off() -> Replica:
+    replica = follows()
+    on_answered(replica, _answer(replica, error=ErrorCode.NOT_LEADER_OR_FOLLOWER), NOW)
+    return replica
+
+
+def offline() -> Replica:
+    replica = leads()
+    on_log_failed(replica, "disk full")
+    return replica
+
+
+STATES = (
+    opening,
+    idle,
+    leads,
+    leads_and_writes,
+    leads_and_proposes,
+    follows,
+    follows_and_writes,
+    follows_and_cuts,
+    follows_and_is_lost,
+    follows_and_is_fenced,
+    follows_and_backs_off,
+    offline,
+)
+
+
+def _batches(base: int, records: int, *, epoch: int) -> Batches:
+    placed = header(base_offset=base, records=records)._replace(leader_epoch=LeaderEpoch(epoch))
+    return Batches((placed,), bytes(placed.size_bytes))
+
+
+def _asked(offset: int = 10, *, epoch: int = 5, last: int = 3) -> Question:
+    return Question(LeaderEpoch(epoch), Offset(offset), LeaderEpoch(last), Offset(2))
+
+
+def _answer(
+    replica: Replica,
+    *,
+    error: ErrorCode = ErrorCode.NONE,
+    diverging: tuple[int, int] | None = None,
+    batches: Batches = Batches((), b""),  # noqa: B008 - a value
+    hw: int = 7,
+    start: int = 3,
+) -> Answered:
+    asked = question(replica, NOW) or _asked()
+    end = None if diverging is None else EpochEnd(LeaderEpoch(diverging[0]), Offset(diverging[1]))
+    return Answered(asked, error, Offset(hw), Offset(start), end, batches)
+
+
+Event = Callable[[Replica], object]
+
+
+def told_of_a_leader(replica: Replica) -> object:
+    return follow(replica, leader=NodeId(2), epoch=LeaderEpoch(9))
+
+
+def told_to_stop(replica: Replica) -> object:
+    return stop_leading(replica, "moved")
+
+
+def answers(replica: Replica) -> object:
+    """Every kind of answer, current and late."""
+    kinds = [
+        _answer(replica),
+        _answer(replica, batches=_batches(10, 3, epoch=5)),
+        _answer(replica, batches=_batches(10, 3, epoch=6)),
+        _answer(replica, batches=_batches(4, 30, epoch=5)),
+        _answer(replica, hw=1 << 60, start=1 << 59),
+        _answer(replica, hw=-1, start=-1),
+        *(_answer(replica, error=error) for error in ErrorCode if error is not ErrorCode.NONE),
+        *(_answer(replica, diverging=(e, o)) for e, o in product((-1, 0, 1, 2, 3, 9), (-1, 0, 99))),
+    ]
+    kinds += [kind._replace(question=_asked(epoch=4)) for kind in kinds]
+    kinds += [kind._replace(question=_asked(offset=1)) for kind in kinds]
+    return tuple(effect for kind in kinds for effect in on_answered(replica, kind, NOW))
+
+
+def ends_of_the_leader(replica: Replica) -> object:
+    asked = question_of_ends(replica, NOW) or _asked()
+    ends = [LeaderEnds(asked, Offset(a), Offset(b)) for a, b in ((0, 4), (50, 60), (0, 60))]
+    return tuple(effect for each in ends for effect in on_leader_ends(replica, each))
+
+
+def answers_about_the_isr(replica: Replica) -> object:
+    leadership = replica.leadership
+    nobody = ProposeIsr((), LeaderEpoch(1), PartitionEpoch(1))
+    asked = nobody if leadership is None else leadership.proposal or nobody
+    granted = IsrAnswered(
+        asked, ErrorCode.NONE, LeaderEpoch(5), PartitionEpoch(10), (NodeId(1), NodeId(2), NodeId(3))
+    )
+    refusals = [IsrAnswered(asked, error) for error in ErrorCode if error is not ErrorCode.NONE]
+    kinds = [granted._replace(asked=nobody), *refusals, granted]
+    return tuple(effect for kind in kinds for effect in on_isr_answered(replica, kind, NOW))
+
+
+def time_passes(replica: Replica) -> object:
+    question(replica, NOW)
+    return shrink_isr(replica, NOW)
+
+
+def fetches(replica: Replica) -> object:
+    """Of consumers and of replicas, at every sort of place; the granted ones are recorded."""
+    effects: tuple[object, ...] = ()
+    for offset, current, last in product((0, 2, 7, 12, 99), (-1, 4, 5, 9), (-1, 0, 2, 3, 9)):
+        verdict = admit_fetch(
+            replica,
+            offset=Offset(offset),
+            current_epoch=LeaderEpoch(current),
+            last_fetched_epoch=LeaderEpoch(last),
+            isolation_level=offset % 2,
+            followers_serve=last < 0,
+        )
+        assert isinstance(verdict, Granted | Diverged | Refusal)
+        for node in (2, 3, 8):
+            verdict = admit_replica_fetch(
+                replica,
+                node_id=NodeId(node),
+                broker_epoch=BrokerEpoch(100 + node),
+                offset=Offset(offset),
+                current_epoch=LeaderEpoch(current),
+                last_fetched_epoch=LeaderEpoch(last),
+            )
+            effects += (verdict,)
+            if isinstance(verdict, Granted):
+                assert verdict.below == replica.end_offset
+                effects += fetched(replica, node, offset)
+    return effects
+
+
+def writes(replica: Replica) -> object:
+    verdicts: list[Moment] = []
+    for acks in (-1, 0, 1):
+        verdicts.append(
+            admit_batch(replica, one_batch(), acks=acks, rules=RULES, wall=WallMillis(1_000))
+        )
+        outcome = acks_outcome(replica, next_offset=Offset(1))
+        assert isinstance(outcome, bool | Refusal)
+    return tuple(verdicts)
+
+
+def deletions(replica: Replica) -> object:
+    for offset in (-1, 0, 5, 99):
+        verdict = admit_delete(replica, Offset(offset))
+        if not isinstance(verdict, Refusal):
+            on_start_moved(replica, verdict)
+    refusal = check_leader_epoch(replica, LeaderEpoch(5))
+    assert refusal is None or isinstance(refusal, Refusal)
+    return ()
+
+
+def disk_fails(replica: Replica) -> object:
+    on_log_failed(replica, "disk full")
+    return ()
+
+
+EVENTS: tuple[Event, ...] = (
+    told_of_a_leader,
+    told_to_stop,
+    answers,
+    ends_of_the_leader,
+    answers_about_the_isr,
+    time_passes,
+    fetches,
+    writes,
+    deletions,
+    disk_fails,
+)
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.__name__)
+@pytest.mark.parametrize("state", STATES, ids=lambda state: state.__name__)
+def test_every_event_is_defined_in_every_state(state: Callable[[], Replica], event: Event) -> None:
+    replica = state()
+    replica.check()
+    effects = event(replica)
+    replica.check()
+    assert isinstance(effects, tuple)
+    for effect in effects:
+        assert line(effect)
+        assert as_json(effect)["what"]
+        if isinstance(effect, Truncate | StartOver):
+            assert effect.offset >= 0
+    assert state_line(replica)
+    assert state_json(replica)["partition"] == "orders-0"
+
+
+@pytest.mark.parametrize("second", EVENTS, ids=lambda event: event.__name__)
+@pytest.mark.parametrize("first", EVENTS, ids=lambda event: event.__name__)
+def test_every_two_events_keep_the_promises(first: Event, second: Event) -> None:
+    for state in STATES:
+        replica = state()
+        first(replica)
+        second(replica)
+        replica.check()
+
+
+NOT_LEADING = [state for state in STATES if not state.__name__.startswith("leads")]
+NOT_FOLLOWING = [state for state in STATES if not state.__name__.startswith("follows")]
+
+
+@pytest.mark.parametrize("state", NOT_LEADING, ids=lambda state: state.__name__)
+def test_who_does_not_lead_takes_no_write_and_proposes_nothing(
+    state: Callable[[], Replica],
+) -> None:
+    replica = state()
+    assert all(isinstance(verdict, Refusal) for verdict in _tuple(writes(replica)))
+    assert time_passes(replica) == ()
+    assert answers_about_the_isr(replica) == ()
+
+
+@pytest.mark.parametrize("state", NOT_FOLLOWING, ids=lambda state: state.__name__)
+def test_who_does_not_follow_asks_nothing_and_takes_no_answer(
+    state: Callable[[], Replica],
+) -> None:
+    replica = state()
+    assert question(replica, NOW) is None
+    assert question_of_ends(replica, NOW) is None
+    assert answers(replica) == ()
+    assert ends_of_the_leader(replica) == ()
+
+
+@pytest.mark.parametrize("state", [opening, follows_and_cuts], ids=lambda state: state.__name__)
+def test_no_role_is_taken_with_a_log_that_is_not_there(state: Callable[[], Replica]) -> None:
+    with pytest.raises(AssertionError):
+        become_leader(state(), appointment(epoch=9), NOW)
+
+
+@pytest.mark.parametrize(
+    "state",
+    [idle, leads, leads_and_writes, leads_and_proposes, follows, follows_and_writes],
+    ids=lambda state: state.__name__,
+)
+def test_any_replica_with_a_log_may_lead_a_later_epoch(state: Callable[[], Replica]) -> None:
+    replica = state()
+    become_leader(replica, appointment(epoch=9), NOW)
+    replica.check()
+    assert (replica.leader_epoch, replica.following) == (9, None)
+    assert replica.epochs.entries[-1] == (9, replica.next_offset)
+
+
+@pytest.mark.parametrize("state", [idle, leads, follows], ids=lambda state: state.__name__)
+def test_the_disk_cannot_have_written_what_it_was_not_given(state: Callable[[], Replica]) -> None:
+    for on_appended in (
+        lambda replica, end: leader_side.on_appended(replica, end, NOW),
+        follower_side.on_appended,
+    ):
+        with pytest.raises(AssertionError, match="exactly at the end"):
+            on_appended(state(), Offset(99))
+
+
+def _tuple(effects: object) -> tuple[object, ...]:
+    assert isinstance(effects, tuple)
+    return effects
