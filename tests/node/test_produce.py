@@ -146,6 +146,17 @@ def test_a_produce_that_waits_too_long_is_told_so_and_may_still_be_written() -> 
     assert node.logs[ORDERS].end == 1
 
 
+def test_a_short_time_out_does_not_wait_for_a_long_one() -> None:
+    node = node_with()
+    node.connect(2)
+    node.hold = {Append}
+    node.send(produce(b"x", timeout_ms=30_000))
+    node.send(produce(b"x", timeout_ms=300), connection=2)
+    before = len(node.replies)
+    node.pass_time(500)
+    assert [reply.connection for reply in node.replies[before:]] == [2]
+
+
 def test_a_lost_connection_leaves_nothing_parked() -> None:
     node = node_with()
     node.hold = {Append}

@@ -6,16 +6,15 @@ Not served yet: transactional batches; record-level errors (an invalid batch is 
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, cast
 
 from cotidal.errors import ErrorCode, Refusal
 from cotidal.messages.rpc.produce import (
     PartitionProduceResponse,
-    ProduceRequest,
     ProduceResponse,
     TopicProduceResponse,
 )
-from cotidal.values import Offset, WallMillis
+from cotidal.values import Offset, Uuid, WallMillis
 
 TOPIC_IDS_SINCE: Final = 13
 ACKS_ALLOWED: Final = (-1, 0, 1)
@@ -45,12 +44,11 @@ def partition_written(
 
 
 def response(
-    request: ProduceRequest, results: list[list[PartitionProduceResponse | None]]
+    topics: list[tuple[str, Uuid, list[int | PartitionProduceResponse]]],
 ) -> ProduceResponse:
-    """``results`` has the shape of the request, every place filled."""
-    topics = []
-    for topic, partitions in zip(request.topic_data, results, strict=True):
-        filled = tuple(result for result in partitions if result is not None)
-        assert len(filled) == len(partitions)
-        topics.append(TopicProduceResponse(topic.name, topic.topic_id, filled))
-    return ProduceResponse(tuple(topics))
+    """Every place filled."""
+    answered = []
+    for name, topic_id, partitions in topics:
+        filled = cast("list[PartitionProduceResponse]", partitions)
+        answered.append(TopicProduceResponse(name, topic_id, tuple(filled)))
+    return ProduceResponse(tuple(answered))

@@ -83,6 +83,7 @@ class Hosted:
         "replica_fetches",
         "rules",
         "settings",
+        "stamps",
         "unread_bytes",
         "until_committed",
         "until_written",
@@ -96,6 +97,8 @@ class Hosted:
         """The disk is cutting its log: what it answers next is what is left."""
         self.entries: list[Placed] = []
         """Batches admitted in this step, appended together at its end."""
+        self.stamps: list[tuple[Offset, WallMillis]] = []
+        """LogAppendTime: the time given to what ends at each offset, until it is acknowledged."""
         self.unread_bytes = 0
         """Written since fetches were last woken."""
         self.until_written = WaitingLine()

@@ -302,7 +302,9 @@ class Node:
             if message.acks == 0:
                 produce.begin_unacknowledged(state, connection, message, request.api_version)
             else:
-                produce.begin(state, connection.open_slot(request), message, connection.wall)
+                # The slot waits for acknowledgements; the records need not wait with it.
+                bare = Request(PRODUCE, request.api_version, request.correlation_id, None, None)
+                produce.begin(state, connection.open_slot(bare), message, connection.wall)
             return
         slot = connection.open_slot(request)
         begin = _BEGIN.get(request.api_key)

@@ -22,7 +22,13 @@ from cotidal.core.partition.effects import (
     Readable,
     RememberProducers,
 )
-from cotidal.core.partition.leader import ACKS_ALL, Admitted, admit_batch, on_appended
+from cotidal.core.partition.leader import (
+    ACKS_ALL,
+    Admitted,
+    acks_outcome,
+    admit_batch,
+    on_appended,
+)
 from cotidal.core.partition.replica import on_rolled
 from cotidal.errors import ErrorCode, Refusal
 from cotidal.limits import FETCH_WAIT_MAX_MS
@@ -42,26 +48,29 @@ from cotidal.values import NO_TIMESTAMP, Millis, TopicPartition, Uuid, WallMilli
 
 SWEEP_INTERVAL_MS: Final = 100
 """How late a Produce may time out: one sweep over the parked ones instead of a timer for each."""
+NEVER: Final = Millis(1 << 62)
 
 
 class PendingProduce:
-    """A Produce with partitions that are not answered yet."""
+    """A Produce with partitions that are not answered yet. Its records are not kept with it."""
 
-    __slots__ = ("_parked", "deadline", "missing", "request", "results", "slot")
+    __slots__ = ("_parked", "deadline", "missing", "slot", "timeout_ms", "topics")
 
     def __init__(
         self,
         slot: Slot,
-        request: ProduceRequest,
+        *,
         deadline: Millis,
+        timeout_ms: int,
         parked: dict[PendingProduce, None],
     ) -> None:
         self._parked = parked
         self.slot = slot
-        self.request = request
         self.deadline = deadline
+        self.timeout_ms = timeout_ms
         self.missing = 0
-        self.results: list[list[PartitionProduceResponse | None]] = []
+        self.topics: list[tuple[str, Uuid, list[int | PartitionProduceResponse]]] = []
+        """In the shape of the request: each partition's number, or its answer."""
 
     def forget(self) -> None:
         """Its records are written all the same; nobody waits for the answer."""
@@ -72,13 +81,16 @@ class PendingProduce:
 def begin(state: NodeState, slot: Slot, request: ProduceRequest, wall: WallMillis) -> None:
     """Admit every partition's batch; what is admitted waits for its Append."""
     wait = min(max(request.timeout_ms, 0), FETCH_WAIT_MAX_MS)
-    pending = PendingProduce(slot, request, Millis(state.now + wait), state.parked_produces)
+    deadline = Millis(state.now + wait)
+    pending = PendingProduce(
+        slot, deadline=deadline, timeout_ms=request.timeout_ms, parked=state.parked_produces
+    )
     version = slot.request.api_version
     acks = request.acks
     for topic_position, topic in enumerate(request.topic_data):
         name = _topic_name(state, topic.name, topic.topic_id, version)
-        results: list[PartitionProduceResponse | None] = []
-        pending.results.append(results)
+        results: list[int | PartitionProduceResponse] = []
+        pending.topics.append((topic.name, topic.topic_id, results))
         for position, written in enumerate(topic.partition_data):
             hosted = state.hosted.get(TopicPartition(name, written.partition_index))
             verdict = _admit(state, hosted, written, acks, version, wall)
@@ -98,7 +110,7 @@ def begin(state: NodeState, slot: Slot, request: ProduceRequest, wall: WallMilli
                     )
                 )
                 continue
-            results.append(None)
+            results.append(written.partition_index)
             pending.missing += 1
             line = hosted.until_committed if acks == ACKS_ALL else hosted.until_written
             line.add(
@@ -113,6 +125,7 @@ def begin(state: NodeState, slot: Slot, request: ProduceRequest, wall: WallMilli
             )
     if pending.missing:
         state.parked_produces[pending] = None
+        state.produce_due = min(state.produce_due, deadline)
         slot.parked = pending
     else:
         _answer(state, pending)
@@ -147,12 +160,14 @@ def on_log_appended(state: NodeState, event: Appended) -> None:
     if hosted.replica.leadership is None:
         fetchers.on_appended(state, hosted, event.end_offset)
         return
+    if event.append_time >= 0:
+        hosted.stamps.append((event.end_offset, event.append_time))
     for effect in on_appended(hosted.replica, event.end_offset, state.now):
         if isinstance(effect, Readable):
             fetch.on_readable(state, hosted)
         else:
             assert isinstance(effect, EndMoved | CompleteAcks)
-            on_progress(state, hosted, effect, event.append_time)
+            on_progress(state, hosted, effect)
             if hosted.replica_fetches and isinstance(effect, EndMoved):
                 fetch.on_end_moved(state, hosted)
     if event.rolled:
@@ -161,19 +176,23 @@ def on_log_appended(state: NodeState, event: Appended) -> None:
             state.out.append(SaveProducers(event.partition, remember.snapshot))
 
 
-def on_progress(
-    state: NodeState,
-    hosted: Hosted,
-    effect: EndMoved | CompleteAcks,
-    append_time: WallMillis = NO_TIMESTAMP,
-) -> None:
+def on_progress(state: NodeState, hosted: Hosted, effect: EndMoved | CompleteAcks) -> None:
     """Answer whoever waited for what has now been written or committed."""
     if isinstance(effect, EndMoved):
         reached = hosted.until_written.take(effect.end_offset)
     else:
         reached = hosted.until_committed.take(effect.below)
     for waiting in reached:
-        _complete(state, hosted, waiting, append_time)
+        outcome: Refusal | bool = True
+        if isinstance(effect, CompleteAcks):
+            outcome = acks_outcome(hosted.replica, next_offset=waiting.required)
+        if isinstance(outcome, Refusal):
+            refused = api.partition_refused(hosted.replica.partition.partition, outcome)
+            _fill(state, waiting, refused)
+        else:
+            _complete(state, hosted, waiting)
+    if hosted.stamps and isinstance(effect, CompleteAcks):
+        hosted.stamps = [stamp for stamp in hosted.stamps if stamp[0] > effect.below]
 
 
 def on_unserved(state: NodeState, hosted: Hosted, lost: LeadershipLost) -> None:
@@ -182,7 +201,7 @@ def on_unserved(state: NodeState, hosted: Hosted, lost: LeadershipLost) -> None:
     if hosted.replica.offline_reason is not None:
         refusal = Refusal(ErrorCode.KAFKA_STORAGE_ERROR, hosted.replica.offline_reason)
     for waiting in (*hosted.until_written.take_all(), *hosted.until_committed.take_all()):
-        _fill(state, waiting, api.partition_refused(_partition_of(waiting), refusal))
+        _fill(state, waiting, api.partition_refused(hosted.replica.partition.partition, refusal))
     hosted.entries = []
     state.touched.pop(hosted.replica.partition, None)
     fetch.on_unserved(state, hosted)
@@ -190,25 +209,27 @@ def on_unserved(state: NodeState, hosted: Hosted, lost: LeadershipLost) -> None:
 
 def on_ticked(state: NodeState) -> None:
     """Answer what has waited for too long."""
+    if state.now < state.produce_due:
+        return
     late = [pending for pending in state.parked_produces if pending.deadline <= state.now]
     for pending in late:
         time_out = Refusal(
             ErrorCode.REQUEST_TIMED_OUT,
-            f"not acknowledged within {pending.request.timeout_ms} ms; it may still be",
+            f"not acknowledged within {pending.timeout_ms} ms; it may still be",
         )
-        for topic, results in zip(pending.request.topic_data, pending.results, strict=True):
-            for position, written in enumerate(topic.partition_data):
-                if results[position] is None:
-                    results[position] = api.partition_refused(written.partition_index, time_out)
+        for _, _, results in pending.topics:
+            for position, result in enumerate(results):
+                if isinstance(result, int):
+                    results[position] = api.partition_refused(result, time_out)
         pending.missing = 0
         _answer(state, pending)
+    earliest = min((pending.deadline for pending in state.parked_produces), default=NEVER)
+    state.produce_due = max(earliest, Millis(state.now + SWEEP_INTERVAL_MS))
 
 
 def next_deadline(state: NodeState) -> Millis | None:
-    if not state.parked_produces:
-        return None
-    first = next(iter(state.parked_produces))
-    return max(first.deadline, Millis(state.now + SWEEP_INTERVAL_MS))
+    """Not exact: what was the earliest may have been answered since; then a tick finds nothing."""
+    return state.produce_due if state.parked_produces else None
 
 
 def _topic_name(state: NodeState, name: str, topic_id: Uuid, version: int) -> str:
@@ -242,14 +263,18 @@ def _admit(
     return verdict
 
 
-def _complete(state: NodeState, hosted: Hosted, waiting: Waiting, append_time: WallMillis) -> None:
-    if waiting.timestamp >= 0 and hosted.rules.stamps_time:
+def _complete(state: NodeState, hosted: Hosted, waiting: Waiting) -> None:
+    append_time = NO_TIMESTAMP
+    if hosted.rules.stamps_time:
         append_time = waiting.timestamp
+        if append_time < 0:
+            given = (time for end, time in hosted.stamps if end >= waiting.required)
+            append_time = next(given, NO_TIMESTAMP)
     _fill(
         state,
         waiting,
         api.partition_written(
-            _partition_of(waiting),
+            hosted.replica.partition.partition,
             base_offset=waiting.base_offset,
             append_time=append_time,
             log_start_offset=hosted.replica.start_offset,
@@ -261,18 +286,13 @@ def _fill(state: NodeState, waiting: Waiting, result: PartitionProduceResponse) 
     pending = waiting.pending
     if not pending.missing:  # timed out, or its connection is gone
         return
-    pending.results[waiting.topic_position][waiting.partition_position] = result
+    pending.topics[waiting.topic_position][2][waiting.partition_position] = result
     pending.missing -= 1
     if not pending.missing:
         _answer(state, pending)
 
 
-def _partition_of(waiting: Waiting) -> int:
-    topic = waiting.pending.request.topic_data[waiting.topic_position]
-    return topic.partition_data[waiting.partition_position].partition_index
-
-
 def _answer(state: NodeState, pending: PendingProduce) -> None:
     state.parked_produces.pop(pending, None)
     slot = pending.slot
-    slot.connection.answer(slot, api.response(pending.request, pending.results), state.out)
+    slot.connection.answer(slot, api.response(pending.topics), state.out)

@@ -91,6 +91,7 @@ class NodeState:
         "opening",
         "out",
         "parked_produces",
+        "produce_due",
         "quorum",
         "reads",
         "saved_watermarks",
@@ -119,6 +120,8 @@ class NodeState:
         self.touched: dict[TopicPartition, Hosted] = {}
         """Partitions with batches admitted in this step."""
         self.parked_produces: dict[PendingProduce, None] = {}
+        self.produce_due = Millis(1 << 62)
+        """When the first of them may have waited for too long."""
         self.sessions = FetchSessions(entropy)
         self.dirty_fetches: dict[PendingFetch, None] = {}
         """Parked fetches woken in this step: each is read again once, at its end."""
