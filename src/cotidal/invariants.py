@@ -50,14 +50,12 @@ ISR_WELL_FORMED: Final = (
     "ISR and ELR are disjoint parts of the replicas, none fenced; a leader is in the ISR; a full"
     " ISR leaves no ELR"
 )
-COMMITTED_NEVER_CUT: Final = "no member of ISR or ELR truncates below what is committed"
+ELIGIBLE_NEVER_CUT: Final = "no member of ISR or ELR truncates below what is committed"
 JOINS_AFTER_FETCH: Final = (
     "a new incarnation enters an ISR only after it fetched in the current leader epoch"
 )
 ONE_QUORUM_LEADER: Final = "at most one quorum leader per epoch; epochs never go back"
-VOTE_IS_KEPT: Final = "a voter votes once per epoch, and a restart does not make it forget"
 METADATA_COMMITTED_KEPT: Final = "committed metadata is the same on every node and never changes"
-QUORUM_HOLDS_COMMITTED: Final = "a majority of voters has all committed metadata on its disks"
 IMAGES_EQUAL: Final = "two nodes that applied the same metadata say the same of the cluster"
 
 # cluster: what comes about once faults stop

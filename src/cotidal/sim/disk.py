@@ -486,12 +486,16 @@ class Disk:
             case fx.FetchedMetadata(_, batches):
                 return lambda: store.append_fetched(batches, self._wall())
             case fx.CutMetadata(offset):
-                return lambda: store.cut(offset)
+                return lambda: self._cut_metadata(offset)
             case fx.QuorumState(state):
                 assert isinstance(state, QuorumStateData)
                 return lambda: store.write_quorum_state(state)
             case _:
                 assert_never(write)
+
+    def _cut_metadata(self, offset: Offset) -> None:
+        self.metadata.cut(offset)
+        self.on_cut(METADATA_PARTITION, self.metadata.log.end_offset)
 
     # Order, time and failure
 

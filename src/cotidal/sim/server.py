@@ -11,9 +11,11 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from cotidal.api.registry import APIS
+from cotidal.api.registry import APIS, INTERNAL
 from cotidal.errors import PeerError, UnsupportedRequest
 from cotidal.limits import FRAME_BYTES_MAX
+from cotidal.messages.rpc.apis import APIS as KNOWN
+from cotidal.messages.rpc.apis import ApiKey
 from cotidal.node.effects import CloseConnection, PauseReading, Respond, ResumeReading
 from cotidal.node.events import (
     ConnectionId,
@@ -31,16 +33,29 @@ from cotidal.wire.frames import FrameReader, read_request_header, response_buffe
 FETCH: Final = 1
 API_VERSIONS: Final = 18
 
+_QUORUM: Final = (
+    ApiKey.VOTE,
+    ApiKey.BEGIN_QUORUM_EPOCH,
+    ApiKey.END_QUORUM_EPOCH,
+    ApiKey.FETCH_SNAPSHOT,
+)
+"""What voters ask each other."""
+
 Gate = Mapping[int, tuple[int, int]]
 
 
 def gate(*, is_controller: bool) -> Gate:
     """API key -> oldest and newest version: what may be asked at a listener."""
-    return {
+    served = {
         key: (api.oldest, api.newest)
         for key, api in APIS.items()
         if api.controller_listener or not is_controller
     }
+    if is_controller:
+        served.update({key: (api.oldest, api.newest) for key, api in INTERNAL.items()})
+        for key in _QUORUM:
+            served.setdefault(int(key), (KNOWN[key].first_version, KNOWN[key].last_version))
+    return served
 
 
 class _Accepted:

@@ -66,6 +66,8 @@ class Consumer(Client):
         self._max_bytes = 200 + self.draw(20_000)
         self._wait_ms = 20 + self.draw(480)
         self._asked: dict[Address, None] = {}
+        self.restless = True
+        """Begins again now and then."""
 
     def begin(self) -> None:
         self.refresh()
@@ -153,7 +155,7 @@ class Consumer(Client):
                 partition = TopicPartition(name, told.partition_index)
                 if partition in offsets:
                     self._take(partition, told, offsets[partition])
-        if self.draw(BEGIN_AGAIN_ONE_IN) == 0:
+        if self.restless and self.draw(BEGIN_AGAIN_ONE_IN) == 0:
             self._begin_again()
         self.after(1 + self.draw(5 * MS), self._fetch, address)
 

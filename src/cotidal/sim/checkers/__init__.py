@@ -1,0 +1,1 @@
+"""The promises of invariants.py, looked after while a simulated cluster runs. They only look."""

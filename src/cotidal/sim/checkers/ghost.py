@@ -1,0 +1,68 @@
+"""What is true of the whole cluster, which no node knows: the furthest metadata, who led what.
+
+Kept while nodes step; the checkers judge nodes and logs against it.
+"""
+
+from __future__ import annotations
+
+from cotidal.core.cluster.image import Image, Partition
+from cotidal.sim.checkers.mirror import Mirror
+from cotidal.sim.process import Process
+from cotidal.values import NodeId, TopicPartition, Uuid
+
+PartitionKey = tuple[Uuid, int]
+
+
+class PartitionGhost:
+    """One partition, for ever."""
+
+    __slots__ = ("canon", "leaders", "proposed", "true_high_watermark", "watermarks", "writers")
+
+    def __init__(self) -> None:
+        self.leaders: dict[int, tuple[NodeId, int]] = {}
+        """Leader epoch -> node and incarnation."""
+        self.true_high_watermark = 0
+        """The highest that any leader has ever had: everything below is committed."""
+        self.watermarks: dict[NodeId, tuple[int, int, int]] = {}
+        """Node -> incarnation, epoch, high watermark of its last look as leader."""
+        self.canon: dict[int, tuple[int, int]] = {}
+        """Base offset -> epoch and checksum of every batch known to be committed."""
+        self.writers: dict[tuple[int, int], tuple[int, int, int]] = {}
+        """(Base offset, epoch) -> checksum, and the (base offset, epoch) before it."""
+        self.proposed: tuple[NodeId, ...] | None = None
+        """The last proposal of an ISR that was looked at."""
+
+
+class Ghost:
+    def __init__(self) -> None:
+        self.applied = 0
+        self.image = Image()
+        """The furthest committed image of any node."""
+        self.partitions: dict[PartitionKey, PartitionGhost] = {}
+        self.mirrors: dict[tuple[NodeId, TopicPartition], Mirror] = {}
+        self.metadata_mirrors: dict[NodeId, Mirror] = {}
+        self.metadata_canon: dict[int, tuple[int, int]] = {}
+        self.metadata_committed = 0
+        self.metadata_ends: dict[NodeId, int] = {}
+        """How far the metadata log of each machine reached when it was last looked at."""
+        self.quorum_leaders: dict[int, tuple[NodeId, int]] = {}
+        self.votes: dict[tuple[Uuid, int], NodeId] = {}
+        self.epochs: dict[Uuid, int] = {}
+
+    def partition(self, topic_id: Uuid, number: int) -> PartitionGhost:
+        key = (topic_id, number)
+        found = self.partitions.get(key)
+        if found is None:
+            found = self.partitions[key] = PartitionGhost()
+        return found
+
+    def told(self, partition: TopicPartition) -> Partition | None:
+        """What the controller has committed about it."""
+        return self.image.partition(*partition)
+
+    def forget_process(self, process: Process) -> None:
+        """Its logs are closed; the next incarnation's are read anew."""
+        node_id = process.node_id
+        for key in [key for key in self.mirrors if key[0] == node_id]:
+            del self.mirrors[key]
+        self.metadata_mirrors.pop(node_id, None)

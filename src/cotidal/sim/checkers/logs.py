@@ -1,0 +1,266 @@
+"""What is looked at every few hundred steps, and at the end: the logs themselves.
+
+Each log is read once (mirror.py). Two logs with the same (offset, epoch) must have the same batch
+there and the same one before it, and so, by induction, the same prefix: every batch that was ever
+seen in any log, also in one that has been cut since, is remembered by (offset, epoch).
+"""
+
+from __future__ import annotations
+
+from cotidal.invariants import (
+    COMMITTED_NEVER_CUT,
+    ELIGIBLE_HOLD_COMMITTED,
+    ELIGIBLE_NEVER_CUT,
+    IMAGES_EQUAL,
+    LEADER_HOLDS_ACKED,
+    LOG_PREFIXES_MATCH,
+    MAJORITY_HOLDS_COMMITTED,
+    METADATA_COMMITTED_KEPT,
+)
+from cotidal.log.metadata_store import METADATA_PARTITION
+from cotidal.sim.checkers.ghost import Ghost, PartitionGhost
+from cotidal.sim.checkers.mirror import Held, Mirror
+from cotidal.sim.checkers.steps import StepChecker
+from cotidal.sim.checkers.window import (
+    applied_by,
+    broker_epoch_of,
+    hosted_by,
+    image_of,
+    leads_quorum,
+    quorum_of,
+)
+from cotidal.sim.process import Process
+from cotidal.sim.violation import Violation
+from cotidal.sim.workloads.history import History
+from cotidal.sim.world import World
+from cotidal.values import NodeId, Offset, TopicPartition
+
+
+class LogChecker:
+    def __init__(
+        self,
+        world: World,
+        ghost: Ghost,
+        steps: StepChecker,
+        history: History,
+        exempt: frozenset[str],
+    ) -> None:
+        self._world = world
+        self._ghost = ghost
+        self._steps = steps
+        self._history = history
+        self._exempt = exempt
+
+    def watch_cuts(self, process: Process) -> None:
+        node_id = process.node_id
+        process.disk.on_cut = lambda partition, end: self._on_cut(node_id, partition, end)
+
+    def sweep(self) -> None:
+        """Read on in every log, then compare."""
+        for process in self._world.running:
+            self.read_logs(process)
+            self._read_metadata(process)
+        self._look_at_leaders()
+        if ELIGIBLE_HOLD_COMMITTED not in self._exempt:
+            self._look_at_eligible()
+        self._look_at_majority()
+        self._look_at_images()
+
+    # Reading
+
+    def read_logs(self, process: Process) -> None:
+        for partition, log in process.disk.logs():
+            hosted = hosted_by(process).get(partition)
+            if hosted is None or not hosted.replica.opened:
+                continue
+            mirror = self._mirror(process.node_id, partition)
+            if mirror is None or mirror.log is not log:
+                mirror = Mirror(log, f"{partition} of node {process.node_id}")
+                self._ghost.mirrors[process.node_id, partition] = mirror
+            fresh = mirror.read_on()
+            if fresh:
+                seen = self._ghost.partition(hosted.replica.topic_id, partition.partition)
+                self._remember(mirror, fresh, seen.writers)
+
+    def _mirror(self, node_id: NodeId, partition: TopicPartition) -> Mirror | None:
+        return self._ghost.mirrors.get((node_id, partition))
+
+    def _remember(
+        self,
+        mirror: Mirror,
+        fresh: list[Held],
+        writers: dict[tuple[int, int], tuple[int, int, int]],
+    ) -> None:
+        before = mirror.before(fresh[0])
+        for held in fresh:
+            place = (held.base_offset, held.epoch)
+            said = (held.crc, *((-1, -1) if before is None else (before.base_offset, before.epoch)))
+            known = writers.setdefault(place, said)
+            if known != said and (known[0] != said[0] or (known[1] >= 0 and said[1] >= 0)):
+                raise Violation(
+                    LOG_PREFIXES_MATCH,
+                    f"{mirror.name} at offset {held.base_offset}, epoch {held.epoch}: checksum"
+                    f" {said[0]:08x} after (offset, epoch) {said[1:]}; elsewhere {known[0]:08x}"
+                    f" after {known[1:]}",
+                )
+            before = held
+
+    # Partitions
+
+    def _look_at_leaders(self) -> None:
+        """The leader of the furthest epoch: it has all that was acknowledged, and is the canon."""
+        for partition, acked in self._history.acked.items():
+            told = self._ghost.told(partition)
+            if told is None or LEADER_HOLDS_ACKED in self._exempt:
+                continue
+            mirror = self._leading_mirror(partition, told.leader, told.leader_epoch)
+            if mirror is None:
+                continue
+            for fact in acked[mirror.verified :]:
+                held = mirror.at(fact.offset)
+                if fact.offset < mirror.log.start_offset:
+                    continue
+                if held is None or held.crc != fact.crc:
+                    what = "nothing" if held is None else f"{held.crc:08x} of epoch {held.epoch}"
+                    raise Violation(
+                        LEADER_HOLDS_ACKED,
+                        f"{mirror.name}, leader in epoch {told.leader_epoch}, has {what} at"
+                        f" {fact.offset}, where {fact.crc:08x} was acknowledged at"
+                        f" {fact.moment_us / 1e6:.6f}",
+                    )
+            mirror.verified = len(acked)
+
+    def _leading_mirror(
+        self, partition: TopicPartition, leader: NodeId, epoch: int
+    ) -> Mirror | None:
+        machine = self._world.machines.get(leader)
+        process = None if machine is None else machine.process
+        if process is None:
+            return None
+        hosted = hosted_by(process).get(partition)
+        if hosted is None or hosted.replica.leadership is None:
+            return None
+        if hosted.replica.leadership.epoch != epoch:
+            return None
+        return self._mirror(leader, partition)
+
+    def _look_at_eligible(self) -> None:
+        image = self._ghost.image
+        for topic in image.topics.values():
+            for number, told in topic.partitions.items():
+                partition = TopicPartition(topic.name, number)
+                seen = self._ghost.partitions.get((topic.topic_id, number))
+                if seen is None or not seen.true_high_watermark:
+                    continue
+                for member in (*told.isr, *told.elr):
+                    self._look_at_member(partition, member, seen)
+
+    def _look_at_member(
+        self, partition: TopicPartition, member: NodeId, seen: PartitionGhost
+    ) -> None:
+        end = self._steps.end_of(member, partition)
+        mirror = self._mirror(member, partition)
+        if end is None or mirror is None:
+            return
+        committed = seen.true_high_watermark
+        if end < committed:
+            raise Violation(
+                ELIGIBLE_HOLD_COMMITTED,
+                f"{mirror.name} ends at {end}, and {committed} is committed",
+            )
+        canon = seen.canon
+        for held in mirror.batches:
+            if held.base_offset >= committed:
+                break
+            said = (held.epoch, held.crc)
+            if canon.setdefault(held.base_offset, said) != said:
+                raise Violation(
+                    ELIGIBLE_HOLD_COMMITTED,
+                    f"{mirror.name} has epoch {held.epoch}, checksum {held.crc:08x} at"
+                    f" {held.base_offset}; committed is epoch, checksum"
+                    f" {canon[held.base_offset]}",
+                )
+
+    def _on_metadata_cut(self, node_id: NodeId, end: Offset) -> None:
+        mirror = self._ghost.metadata_mirrors.get(node_id)
+        if mirror is not None:
+            mirror.cut(end)
+        process = self._world.machines[node_id].process
+        if process is not None and end < quorum_of(process).high_watermark:
+            raise Violation(
+                COMMITTED_NEVER_CUT,
+                f"node {node_id} cuts its metadata log to {end}; it knows that"
+                f" {quorum_of(process).high_watermark} is committed",
+            )
+
+    def _on_cut(self, node_id: NodeId, partition: TopicPartition, end: Offset) -> None:
+        if partition == METADATA_PARTITION:
+            self._on_metadata_cut(node_id, end)
+            return
+        mirror = self._mirror(node_id, partition)
+        if mirror is not None:
+            mirror.cut(end)
+        told = self._ghost.told(partition)
+        process = self._world.machines[node_id].process
+        if told is None or process is None or ELIGIBLE_NEVER_CUT in self._exempt:
+            return
+        broker = self._ghost.image.brokers.get(node_id)
+        hosted = hosted_by(process).get(partition)
+        if broker is None or hosted is None or broker.epoch != broker_epoch_of(process):
+            return
+        seen = self._ghost.partition(hosted.replica.topic_id, partition.partition)
+        if node_id in (*told.isr, *told.elr) and end < seen.true_high_watermark:
+            raise Violation(
+                ELIGIBLE_NEVER_CUT,
+                f"node {node_id} cuts {partition} to {end}; {seen.true_high_watermark} is committed"
+                f" and it is in ISR {told.isr} or ELR {told.elr}",
+            )
+
+    # Metadata
+
+    def _read_metadata(self, process: Process) -> None:
+        ghost = self._ghost
+        node_id = process.node_id
+        log = process.disk.metadata.log
+        mirror = ghost.metadata_mirrors.get(node_id)
+        quorum = quorum_of(process)
+        if mirror is None or mirror.log is not log:
+            mirror = ghost.metadata_mirrors[node_id] = Mirror(log, f"metadata of node {node_id}")
+        mirror.read_on()
+        ghost.metadata_ends[node_id] = mirror.end
+        for held in mirror.batches:
+            if held.next_offset > quorum.high_watermark:
+                break
+            said = (held.epoch, held.crc)
+            if ghost.metadata_canon.setdefault(held.base_offset, said) != said:
+                raise Violation(
+                    METADATA_COMMITTED_KEPT,
+                    f"{mirror.name} has epoch, checksum {said} at {held.base_offset}; elsewhere"
+                    f" {ghost.metadata_canon[held.base_offset]} is committed",
+                )
+
+    def _look_at_majority(self) -> None:
+        ghost = self._ghost
+        for process in self._world.running:
+            if not leads_quorum(process):
+                continue
+            committed = quorum_of(process).high_watermark
+            ends = sorted(ghost.metadata_ends.values(), reverse=True)
+            majority = len(self._world.machines) // 2 + 1
+            if len(ends) >= majority and ends[majority - 1] < committed:
+                raise Violation(
+                    MAJORITY_HOLDS_COMMITTED,
+                    f"node {process.node_id} has committed {committed}; logs end at"
+                    f" {ghost.metadata_ends}",
+                )
+
+    def _look_at_images(self) -> None:
+        by_offset: dict[int, Process] = {}
+        for process in self._world.running:
+            twin = by_offset.setdefault(applied_by(process), process)
+            if twin is not process and image_of(twin) != image_of(process):
+                raise Violation(
+                    IMAGES_EQUAL,
+                    f"nodes {twin.node_id} and {process.node_id} differ in what they say after"
+                    f" offset {applied_by(process)}",
+                )

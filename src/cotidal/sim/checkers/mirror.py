@@ -1,0 +1,120 @@
+"""What a log holds, batch by batch, read from its (in-memory) files.
+
+Kept up to date by reading on from where it ended, so that a log is read once however often it is
+looked at; whoever cuts the log says so.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import NamedTuple
+
+from cotidal.invariants import IDEMPOTENT_ONCE, LOG_PREFIXES_MATCH, OFFSETS_CONTIGUOUS
+from cotidal.log.log import Log
+from cotidal.sim.violation import Violation
+from cotidal.values import Offset
+from cotidal.wire.batch import read_batches, stored_crc
+
+READ_BYTES = 1 << 20
+
+
+class Held(NamedTuple):
+    """One batch of a log."""
+
+    base_offset: int
+    next_offset: int
+    epoch: int
+    crc: int
+    producer: tuple[int, int, int] | None
+    """Producer id, producer epoch, first sequence."""
+
+
+class Mirror:
+    __slots__ = ("_sequences", "bases", "batches", "log", "name", "verified")
+
+    def __init__(self, log: Log, name: str) -> None:
+        self.log = log
+        self.name = name
+        self.batches: list[Held] = []
+        self.bases: list[int] = []
+        self._sequences: dict[tuple[int, int, int], int] = {}
+        self.verified = 0
+        """How many acknowledged batches have been looked for here and found."""
+
+    @property
+    def end(self) -> int:
+        return self.batches[-1].next_offset if self.batches else self.log.start_offset
+
+    def cut(self, end: int) -> None:
+        self.verified = 0
+        while self.batches and self.batches[-1].next_offset > end:
+            held = self.batches.pop()
+            self.bases.pop()
+            if held.producer is not None:
+                self._sequences.pop(held.producer, None)
+
+    def read_on(self) -> list[Held]:
+        """What has been written since; damaged or doubled batches are violations."""
+        log = self.log
+        if self.batches and log.end_offset < self.end:
+            raise Violation(
+                OFFSETS_CONTIGUOUS, f"{self.name} ends at {log.end_offset} and held {self.end}"
+            )
+        fresh: list[Held] = []
+        while self.end < log.end_offset:
+            before = self.end
+            data = log.read(Offset(before), max_bytes=READ_BYTES, below=log.end_offset)
+            found = read_batches(data)
+            if found.fault is not None or not found.headers:
+                raise Violation(OFFSETS_CONTIGUOUS, f"{self.name} at {before}: {found.fault}")
+            position = 0
+            for header in found.headers:
+                producer = None
+                if header.producer_id >= 0:
+                    producer = (header.producer_id, header.producer_epoch, header.base_sequence)
+                held = Held(
+                    header.base_offset,
+                    header.next_offset,
+                    header.leader_epoch,
+                    stored_crc(data, position),
+                    producer,
+                )
+                position += header.size_bytes
+                self._add(held)
+                fresh.append(held)
+        return fresh
+
+    def at(self, base_offset: int) -> Held | None:
+        place = bisect_left(self.bases, base_offset)
+        if place < len(self.bases) and self.bases[place] == base_offset:
+            return self.batches[place]
+        return None
+
+    def before(self, held: Held) -> Held | None:
+        place = bisect_left(self.bases, held.base_offset)
+        return self.batches[place - 1] if place else None
+
+    def _add(self, held: Held) -> None:
+        if self.batches:
+            last = self.batches[-1]
+            if held.base_offset != last.next_offset:
+                raise Violation(
+                    OFFSETS_CONTIGUOUS,
+                    f"{self.name} has {held.base_offset} after {last.next_offset - 1}",
+                )
+            if held.epoch < last.epoch:
+                raise Violation(
+                    LOG_PREFIXES_MATCH,
+                    f"{self.name} goes back from epoch {last.epoch} to {held.epoch} at"
+                    f" {held.base_offset}",
+                )
+        if held.producer is not None:
+            twin = self._sequences.setdefault(held.producer, held.base_offset)
+            if twin != held.base_offset:
+                raise Violation(
+                    IDEMPOTENT_ONCE,
+                    f"{self.name} holds the batch of producer, epoch, sequence {held.producer} at"
+                    f" {twin} and at {held.base_offset}",
+                )
+        self.batches.append(held)
+        self.bases.append(held.base_offset)

@@ -1,0 +1,39 @@
+"""What checkers may see of a node: its state, read only. The one place that knows where it is."""
+
+from __future__ import annotations
+
+from cotidal.core.cluster.image import Image
+from cotidal.core.quorum.states import Leader, Quorum
+from cotidal.node.hosting import Hosted
+from cotidal.node.state import NodeState
+from cotidal.sim.process import Process
+from cotidal.values import TopicPartition
+
+
+def state_of(process: Process) -> NodeState:
+    return process.node._state
+
+
+def hosted_by(process: Process) -> dict[TopicPartition, Hosted]:
+    return process.node._state.hosted
+
+
+def image_of(process: Process) -> Image:
+    """What the node has applied of the committed metadata."""
+    return process.node._state.controller.committed
+
+
+def applied_by(process: Process) -> int:
+    return process.node._state.quorum.applied
+
+
+def quorum_of(process: Process) -> Quorum:
+    return process.node._state.quorum.machine.state
+
+
+def leads_quorum(process: Process) -> bool:
+    return isinstance(quorum_of(process).role, Leader)
+
+
+def broker_epoch_of(process: Process) -> int:
+    return process.node._state.controller.broker_epoch

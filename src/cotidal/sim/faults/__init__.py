@@ -1,0 +1,1 @@
+"""What is done to a cluster, and undone again."""

@@ -1,0 +1,168 @@
+"""Plans: what a cluster is made of, what is done to it, and what it still owes us.
+
+A plan names the faults that it draws from and how often they strike. Every failure means something:
+faults are drawn within what the promises tolerate, and a plan that goes beyond says exactly which
+promises it gives up (``exempt``), as the specification does:
+
+  any amount of message loss, delay, partition, pause, clock skew       nothing is exempt
+  unclean restarts, all without loss (kill -9)                          nothing is exempt
+  unclean restarts with loss, fewer than min ISR until the ISR is whole nothing is exempt
+  more of them, or an unclean election                                  LOSS below
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from cotidal.invariants import (
+    ACKED_IS_KEPT,
+    CONSUMED_NEVER_CHANGES,
+    ELIGIBLE_HOLD_COMMITTED,
+    ELIGIBLE_NEVER_CUT,
+    HIGH_WATERMARK_WAITS,
+    LEADER_HOLDS_ACKED,
+)
+
+LOSS: Final = frozenset(
+    {
+        ELIGIBLE_HOLD_COMMITTED,
+        LEADER_HOLDS_ACKED,
+        HIGH_WATERMARK_WAITS,
+        CONSUMED_NEVER_CHANGES,
+        ELIGIBLE_NEVER_CUT,
+        ACKED_IS_KEPT,
+    }
+)
+"""Given up when more replicas lose data at once than the settings promise to survive."""
+
+_NETWORK: Final = {"break": 3, "isolate": 2, "sever": 3, "deafen": 2, "slow-link": 2}
+_PROCESS: Final = {"kill": 4, "stop": 1, "pause": 3}
+_SMALL: Final = {"slow-disk": 1, "clock-jump": 1}
+
+
+class Plan(NamedTuple):
+    name: str
+    about: str
+    faults: Mapping[str, int]
+    """Fault -> weight, in an order that is part of the plan."""
+    nodes: int = 3
+    seconds: int = 30
+    gap_ms: int = 1_500
+    """Between two faults, on average."""
+    down_max: int = 1
+    """Nodes that are down or paused at a time; partitions of the network are not counted."""
+    replication: int = 3
+    min_isr: int = 2
+    partitions: int = 2
+    settings: Mapping[str, str] = {}
+    topic: Mapping[str, str] = {}
+    """Settings of the workload's topics."""
+    acks: tuple[int, ...] = (-1, -1, 1)
+    """A producer for each; every other one with acks=all is idempotent."""
+    consumers: int = 2
+    admin_gap_ms: int = 700
+    """Between two changes by the administrator; 0: none."""
+    exempt: frozenset[str] = frozenset()
+    promised: tuple[str, ...] = ()
+    """Situations that a campaign of some hundred seeds must have seen."""
+
+    @property
+    def may_lose(self) -> bool:
+        return CONSUMED_NEVER_CHANGES in self.exempt
+
+
+_RETRIED: Final = (
+    "a produce without an answer",
+    "an idempotent batch acknowledged after a retry",
+)
+
+PLANS: Final[dict[str, Plan]] = {
+    plan.name: plan
+    for plan in (
+        Plan("calm", "nothing happens to the cluster", {}, seconds=10),
+        Plan(
+            "mild",
+            "one node at a time is killed, stopped or paused; connections break",
+            _PROCESS | {"break": 3} | _SMALL,
+            promised=_RETRIED,
+        ),
+        Plan(
+            "harsh",
+            "nodes die together and alone, the network parts in every way; no data is lost",
+            _PROCESS | _NETWORK | _SMALL | {"kill-all": 1},
+            gap_ms=800,
+            down_max=3,
+            promised=_RETRIED,
+        ),
+        Plan(
+            "lossy-disk",
+            "a power cut loses what was not synced, on one node until every ISR is whole again",
+            _NETWORK | _SMALL | {"pause": 2, "power-whole": 6},
+            promised=_RETRIED,
+        ),
+        Plan(
+            "controller-only",
+            "topics come and go while controllers die, one after another and together",
+            _PROCESS | _NETWORK | {"kill-all": 1},
+            gap_ms=700,
+            down_max=2,
+            acks=(-1,),
+            consumers=1,
+            admin_gap_ms=120,
+        ),
+        Plan(
+            "beyond",
+            "power cuts without regard to what is promised: acknowledged records may go",
+            _PROCESS | _NETWORK | _SMALL | {"power": 4},
+            gap_ms=1_000,
+            down_max=3,
+            exempt=LOSS,
+        ),
+        Plan(
+            "unclean-on",
+            "an unclean election is allowed, and power cuts are frequent",
+            _PROCESS | _NETWORK | {"power": 4},
+            gap_ms=1_000,
+            down_max=3,
+            topic={"unclean.leader.election.enable": "true"},
+            exempt=LOSS,
+        ),
+        Plan(
+            "min-isr-one",
+            "min.insync.replicas=1: the cluster writes on with one replica left",
+            _PROCESS | _NETWORK | _SMALL,
+            down_max=2,
+            min_isr=1,
+            gap_ms=1_000,
+        ),
+        Plan(
+            "lone",
+            "one node, killed, stopped and paused",
+            _PROCESS | {"break": 3} | _SMALL,
+            nodes=1,
+            replication=1,
+            min_isr=1,
+            promised=_RETRIED,
+        ),
+        Plan(
+            "lone-flushed",
+            "one node that syncs before it answers, and power cuts",
+            _PROCESS | {"break": 3, "power": 4} | _SMALL,
+            nodes=1,
+            replication=1,
+            min_isr=1,
+            topic={"flush.messages": "1"},
+            acks=(-1, -1),
+        ),
+        Plan(
+            "lone-lossy",
+            "one node that does not sync, and power cuts: records go, nothing else does",
+            _PROCESS | {"break": 3, "power": 4} | _SMALL,
+            nodes=1,
+            replication=1,
+            min_isr=1,
+            exempt=LOSS,
+        ),
+    )
+}

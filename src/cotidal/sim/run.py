@@ -1,0 +1,225 @@
+"""One run: a seed and a plan -> what happened.
+
+    setup     nodes start, the administrator creates the workload's topics
+    faults    producers, consumers and the administrator work while the nemesis strikes
+    healing   faults stop; producers finish; every promise of progress must come about
+    reading   a new consumer reads everything from the beginning; logs are looked at once more
+"""
+
+from __future__ import annotations
+
+import traceback
+from typing import Final, NamedTuple
+
+from cotidal.invariants import ACKED_IS_KEPT, LEADER_APPEARS, REPLICAS_CONVERGE
+from cotidal.sim.agenda import MS, SECOND
+from cotidal.sim.checkers.liveness import missing
+from cotidal.sim.checkers.watch import Watch
+from cotidal.sim.faults.nemesis import Nemesis
+from cotidal.sim.plan import Plan
+from cotidal.sim.probes import Probes
+from cotidal.sim.trace import Trace
+from cotidal.sim.violation import Violation, promise_name
+from cotidal.sim.workloads.admin import Admin
+from cotidal.sim.workloads.consumer import Consumer
+from cotidal.sim.workloads.history import History
+from cotidal.sim.workloads.producer import Producer
+from cotidal.sim.world import Shape, World
+from cotidal.values import TopicPartition
+
+SETUP_US: Final = 60 * SECOND
+HEALING_US: Final = 120 * SECOND
+READING_US: Final = 60 * SECOND
+LOOK_US: Final = 200 * MS
+PRODUCE_GAP_US: Final = 25 * MS
+TRACE_TOLD: Final = 60
+
+
+class Outcome(NamedTuple):
+    seed: int
+    plan: str
+    broken: str | None
+    """The name of the promise that was broken; None if all held."""
+    sentence: str
+    moment_us: int
+    steps: int
+    sent: int
+    acknowledged: int
+    unknown: int
+    read: int
+    seen: dict[str, int]
+    trace: tuple[str, ...]
+    """The last lines, if something was broken."""
+
+
+class Run:
+    def __init__(self, seed: int, plan: Plan, trace: Trace | None = None) -> None:
+        self.seed = seed
+        self.plan = plan
+        self.world = World(seed, _shape(plan), trace)
+        self.history = History()
+        self.history.may_lose = plan.may_lose
+        self.probes = Probes()
+        self.watch = Watch(self.world, self.history, plan.exempt)
+        self.world.watchers.append(self.watch)
+        self.nemesis = Nemesis(self.world, plan, self.probes, lambda: self.watch.ghost.image)
+        topic_settings = {"min.insync.replicas": str(plan.min_isr)} if plan.nodes > 1 else {}
+        self.admin = Admin(
+            self.world,
+            self.probes,
+            topics={"orders": plan.partitions, "events": 1},
+            replication=plan.replication,
+            configs={**topic_settings, **plan.topic},
+            gap_us=plan.admin_gap_ms * MS,
+        )
+        self.producers: list[Producer] = []
+        self.consumers: list[Consumer] = []
+
+    def go(self) -> Outcome:
+        """The whole run. Whatever is broken ends it."""
+        broken, sentence = None, ""
+        try:
+            self._set_up()
+            self._endure()
+            self._heal()
+            self._read_all()
+        except Violation as violation:
+            broken, sentence = violation.name, violation.sentence
+        except AssertionError as fault:
+            broken = promise_name(str(fault))
+            sentence = _where(fault)
+        except Exception as fault:
+            broken, sentence = "FAULT", _where(fault)
+        return self._outcome(broken, sentence)
+
+    def _set_up(self) -> None:
+        draw = self.world.rooms.plan
+        for node_id in self.world.machines:
+            self.world.agenda.after(draw.below(300 * MS), self.world.start, node_id)
+        self.admin.begin()
+        until = self.world.now + SETUP_US
+        while not self.admin.ready:
+            if self.world.now >= until:
+                raise Violation(LEADER_APPEARS, "the workload's topics could not be created")
+            self.world.run_for(LOOK_US)
+        partitions = self.admin.partitions
+        for number, acks in enumerate(self.plan.acks):
+            producer = Producer(
+                self.world,
+                f"p{number}",
+                partitions,
+                self.history,
+                self.probes,
+                acks=acks,
+                idempotent=acks == -1 and number % 2 == 0,
+                gap_us=PRODUCE_GAP_US,
+            )
+            self.producers.append(producer)
+            producer.begin()
+        for number in range(self.plan.consumers):
+            self._add_consumer(f"c{number}", partitions)
+
+    def _add_consumer(self, name: str, partitions: tuple[TopicPartition, ...]) -> Consumer:
+        consumer = Consumer(
+            self.world,
+            name,
+            partitions,
+            self.history,
+            self.probes,
+            may_lose=self.plan.may_lose,
+        )
+        self.consumers.append(consumer)
+        consumer.begin()
+        return consumer
+
+    def _endure(self) -> None:
+        self.nemesis.begin()
+        self.world.run_for(self.plan.seconds * SECOND)
+        self.nemesis.heal()
+
+    def _heal(self) -> None:
+        for producer in self.producers:
+            producer.stop()
+        self.admin.stop()
+        until = self.world.now + HEALING_US
+        while True:
+            self.world.run_for(LOOK_US)
+            first = next(missing(self.world, self.producers), None)
+            if first is None:
+                return
+            if self.world.now >= until:
+                raise Violation(*first)
+
+    def _read_all(self) -> None:
+        """A new consumer reads all there is; what was acknowledged is among it."""
+        for consumer in self.consumers:
+            consumer.stop()
+        self.watch.sweep()
+        partitions = self.admin.partitions
+        last = self._add_consumer("last", partitions)
+        last.restless = False
+        until = self.world.now + READING_US
+        while not all(self._has_read(last, partition) for partition in partitions):
+            if self.world.now >= until:
+                raise Violation(REPLICAS_CONVERGE, "not everything can be read to the end")
+            self.world.run_for(LOOK_US)
+        self.watch.sweep()
+        if ACKED_IS_KEPT in self.plan.exempt:
+            return
+        for partition, acked in self.history.acked.items():
+            consumed = self.history.consumed.get(partition, {})
+            for fact in acked:
+                found = consumed.get(fact.offset)
+                if found is None or found.crc != fact.crc:
+                    raise Violation(
+                        ACKED_IS_KEPT,
+                        f"{fact.crc:08x} was acknowledged at {fact.offset} of {partition} and is"
+                        " not read there",
+                    )
+
+    def _has_read(self, consumer: Consumer, partition: TopicPartition) -> bool:
+        told = self.watch.ghost.told(partition)
+        if told is None:
+            return False
+        process = self.world.machines[told.leader].process
+        log = None if process is None else process.disk.log_of(partition)
+        return log is not None and consumer.position(partition) >= log.end_offset
+
+    def _outcome(self, broken: str | None, sentence: str) -> Outcome:
+        history = self.history
+        return Outcome(
+            self.seed,
+            self.plan.name,
+            broken,
+            sentence,
+            self.world.now,
+            self.world.steps,
+            history.sent,
+            history.acknowledged,
+            history.unknown,
+            history.read,
+            self.probes.seen,
+            tuple(self.world.trace.last(TRACE_TOLD)) if broken else (),
+        )
+
+
+def run(seed: int, plan: Plan, trace: Trace | None = None) -> Outcome:
+    return Run(seed, plan, trace).go()
+
+
+def _shape(plan: Plan) -> Shape:
+    return Shape(
+        nodes=plan.nodes,
+        settings=plan.settings,
+        drift_ppm_max=20_000,
+        wall_skew_ms_max=5_000,
+    )
+
+
+def _where(fault: BaseException) -> str:
+    frames = traceback.extract_tb(fault.__traceback__)[-4:]
+    path = " < ".join(
+        f"{frame.filename.rpartition('/cotidal/')[2]}:{frame.lineno} {frame.name}"
+        for frame in reversed(frames)
+    )
+    return f"{type(fault).__name__}: {fault}; in {path}"
