@@ -116,7 +116,10 @@ class Connection:
                     self.id,
                     request.api_key,
                     # no message: ApiVersions in a version that nobody knows, answered in version 0
-                    0 if request.message is None else request.api_version,
+                    # (or a Produce whose records are not kept with its place)
+                    0
+                    if request.message is None and request.api_key != PRODUCE
+                    else request.api_version,
                     request.correlation_id,
                     done.reply,
                 )

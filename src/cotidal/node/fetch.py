@@ -140,7 +140,8 @@ def on_read_done(state: NodeState, pending: PendingFetch, event: ReadDone) -> No
         return
     total = 0
     data: dict[int, bytes | memoryview | str] = {}
-    for position, result in zip(pending.reading, event.results, strict=True):
+    read, pending.reading = pending.reading, []
+    for position, result in zip(read, event.results, strict=True):
         data[position] = result
         total += len(result)
         if isinstance(result, str):
@@ -186,7 +187,7 @@ def on_ticked(state: NodeState) -> None:
     deadlines = state.deadlines
     while deadlines and deadlines[0][0] <= state.now:
         _, _, pending = heapq.heappop(deadlines)
-        if not pending.answered:
+        if not pending.answered and not pending.reading:  # else the disk's answer ends it
             state.dirty_fetches[pending] = None
 
 

@@ -120,7 +120,7 @@ class Admin(Client):
                 request = DeleteTopicsRequest(topic_names=(name,), timeout_ms=5_000)
                 self.ask(self.anyone(), ApiKey.DELETE_TOPICS, 5, request, self._told("delete"))
             case 3:
-                topic = CreatePartitionsTopic(name=name, count=2 + self.draw(4))
+                topic = CreatePartitionsTopic(name, 2 + self.draw(4))
                 grow = CreatePartitionsRequest(topics=(topic,), timeout_ms=5_000)
                 self.ask(self.anyone(), ApiKey.CREATE_PARTITIONS, 3, grow, self._told("grow"))
             case 4:

@@ -172,7 +172,7 @@ class Client:
 
     def refresh(self) -> None:
         """Ask anyone for metadata, in a moment; ``on_metadata`` when it is there."""
-        if not self._refreshing and not self.stopped:
+        if not self._refreshing:
             self._refreshing = True
             self.after(self.back_off(), self._refresh)
 

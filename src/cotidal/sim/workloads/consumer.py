@@ -79,6 +79,8 @@ class Consumer(Client):
         return self._places[partition].offset
 
     def on_metadata(self) -> None:
+        if self.stopped:
+            return
         for address in dict.fromkeys(leader.address for leader in self.leaders.values()):
             self._fetch(address)
         if len(self.leaders) < len(self._places):

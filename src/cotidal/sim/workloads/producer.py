@@ -172,7 +172,7 @@ class Producer(Client):
             return
         leader = self.leaders.get(partition)
         if leader is None or partition.topic not in self.topic_ids:
-            self.refresh_always()
+            self.refresh()
             return
         if line.recovering:
             if line.in_flight:
@@ -194,12 +194,6 @@ class Producer(Client):
                 request,
                 lambda reply, batch=batch: self._on_reply(batch, reply),
             )
-
-    def refresh_always(self) -> None:
-        """Also after ``stop``: what is unanswered must still find its leader."""
-        stopped, self.stopped = self.stopped, False
-        self.refresh()
-        self.stopped = stopped
 
     def _request(self, batch: _Batch) -> ProduceRequest:
         by_id = self._version >= TOPIC_IDS_SINCE
