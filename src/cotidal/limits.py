@@ -42,6 +42,13 @@ OUTPUT_HIGH_WATER_BYTES: Final = 4 * MIB
 CONNECTION_IDLE_MS: Final = 600_000
 """Kafka's connections.max.idle.ms."""
 
+PEER_CALLS_MAX: Final = 1_024
+"""Calls to another node that wait for an answer on one connection; a node asks a handful, and
+forwards what clients ask of the controller. Past it a call fails at once."""
+
+PEER_UNSENT_BYTES_MAX: Final = 64 * MIB
+"""Of calls that the other node does not take. Forwarded requests are the only large ones."""
+
 # log
 
 LOG_OPEN_FILES: Final = 400

@@ -36,6 +36,14 @@ class ConfigError(ValueError):
     """One sentence: what is wrong, where, and what to do."""
 
 
+class Voter(NamedTuple):
+    """One of controller.quorum.voters: a controller, and where it listens."""
+
+    node_id: NodeId
+    host: str
+    port: int
+
+
 class BrokerConfig(NamedTuple):
     """One node's static configuration, checked."""
 
@@ -45,6 +53,9 @@ class BrokerConfig(NamedTuple):
     advertised: tuple[Listener, ...]
     """What clients are told, before ports of 0 are known. Controller listeners are not in it."""
     controller_listeners: tuple[str, ...]
+    """Names; not every one of them need be a listener of this node."""
+    voters: tuple[Voter, ...]
+    """Empty: this node is a cluster by itself."""
     log_dirs: tuple[str, ...]
     metadata_dir: str
     rack: str | None
@@ -124,27 +135,27 @@ def make_config(values: Mapping[str, str]) -> BrokerConfig:
         known[name] = text
     if "node.id" not in known:
         raise ConfigError("node.id is missing; give this node a number, e.g. node.id=1")
+    node_id = NodeId(int(known["node.id"]))
     roles = _list(known, "process.roles")
-    if sorted(roles) != ["broker", "controller"]:
-        raise ConfigError(
-            f"process.roles is '{','.join(roles)}', but a node must be both for now: set"
-            " process.roles=broker,controller"
-        )
     try:
-        listeners, advertised, controllers = _listeners(known)
+        listeners, advertised, controllers = _listeners(known, is_broker="broker" in roles)
     except ListenerError as wrong:
         raise ConfigError(str(wrong)) from None
+    voters = _voters(known)
+    has_listener = any(each.name in controllers for each in listeners)
+    _check_roles(node_id, roles, voters, has_listener=has_listener)
     log_dirs = _log_dirs(known)
     metadata_dir = os.path.abspath(known.get("metadata.log.dir", "").strip() or log_dirs[0])
     if metadata_dir != log_dirs[0]:
         # Were it lost, or mistyped, the node would begin a new cluster beside its old logs.
         raise ConfigError("metadata.log.dir must be the same as log.dirs for now; leave it out")
     return BrokerConfig(
-        node_id=NodeId(int(known["node.id"])),
+        node_id=node_id,
         roles=roles,
         listeners=listeners,
         advertised=advertised,
         controller_listeners=controllers,
+        voters=voters,
         log_dirs=log_dirs,
         metadata_dir=metadata_dir,
         rack=known.get("broker.rack", "").strip() or None,
@@ -175,14 +186,63 @@ def _list(known: Mapping[str, str], name: str) -> tuple[str, ...]:
     return value
 
 
+def _voters(known: Mapping[str, str]) -> tuple[Voter, ...]:
+    voters: list[Voter] = []
+    for entry in _list(known, "controller.quorum.voters"):
+        number, at, address = entry.partition("@")
+        host, _, port = address.rpartition(":")
+        if not (at and host and _is_number(number) and _is_number(port) and int(port) <= 65535):
+            raise ConfigError(
+                f"controller.quorum.voters: '{entry}' is not of the form id@host:port"
+            )
+        if any(voter.node_id == int(number) for voter in voters):
+            raise ConfigError(f"controller.quorum.voters: node {number} stands there twice")
+        host = host.removeprefix("[").removesuffix("]")
+        voters.append(Voter(NodeId(int(number)), host, int(port)))
+    return tuple(voters)
+
+
+def _check_roles(
+    node_id: NodeId, roles: tuple[str, ...], voters: tuple[Voter, ...], *, has_listener: bool
+) -> None:
+    is_voter = any(voter.node_id == node_id for voter in voters)
+    if not voters:
+        if sorted(roles) != ["broker", "controller"]:
+            raise ConfigError(
+                f"process.roles is '{','.join(roles)}', but without controller.quorum.voters this"
+                " node is a cluster by itself and must be both: set"
+                " process.roles=broker,controller"
+            )
+    elif "controller" not in roles:
+        if is_voter:
+            raise ConfigError(
+                f"controller.quorum.voters names node {node_id}, whose process.roles is"
+                f" '{','.join(roles)}'; add controller to it, or take the node out"
+            )
+    elif not is_voter:
+        raise ConfigError(
+            f"process.roles of node {node_id} has controller, but controller.quorum.voters does"
+            f" not name it; add {node_id}@host:port"
+        )
+    elif not has_listener:
+        raise ConfigError(
+            "listeners has none for the controller, whom other nodes must reach; add e.g."
+            " CONTROLLER://localhost:9093"
+        )
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit()
+
+
 def _listeners(
-    known: Mapping[str, str],
+    known: Mapping[str, str], *, is_broker: bool
 ) -> tuple[tuple[Listener, ...], tuple[Listener, ...], tuple[str, ...]]:
     listeners = parse_listeners(",".join(_list(known, "listeners")), "listeners")
     controllers = tuple(name.upper() for name in _list(known, "controller.listener.names"))
     _check_protocols(known, listeners, controllers)
     for_clients = tuple(each for each in listeners if each.name not in controllers)
-    if not for_clients:
+    if is_broker and not for_clients:
         raise ListenerError("listeners has none for clients; add e.g. PLAINTEXT://localhost:9092")
     told = parse_listeners(",".join(_list(known, "advertised.listeners")), "advertised.listeners")
     for each in told:
@@ -260,7 +320,7 @@ def _address_overrides(known: Mapping[str, str]) -> Mapping[str, int]:
     overrides: dict[str, int] = {}
     for entry in _list(known, "max.connections.per.ip.overrides"):
         host, _, count = entry.rpartition(":")
-        if not host or not (count.isascii() and count.isdigit()):
+        if not host or not _is_number(count):
             raise ConfigError(
                 f"max.connections.per.ip.overrides: '{entry}' is not of the form address:count"
             )

@@ -46,6 +46,8 @@ class Counters:
         "log_failures",
         "loop_lag",
         "malformed_frames",
+        "peer_bytes_in",
+        "peer_bytes_out",
         "replies",
         "requests",
         "turns",
@@ -57,6 +59,9 @@ class Counters:
         self.replies = 0
         self.bytes_in = 0
         self.bytes_out = 0
+        self.peer_bytes_in = 0
+        """Of connections that this node made to others."""
+        self.peer_bytes_out = 0
         self.connections = 0
         self.connections_opened = 0
         self.connections_refused = 0

@@ -53,6 +53,7 @@ from cotidal.node.effects import (
     SaveEpochs,
     SaveHighWatermarks,
     SaveProducers,
+    StartOver,
     TruncateTo,
 )
 from cotidal.node.events import (
@@ -131,6 +132,7 @@ class Disk:
             Read: self._reading.read,
             FindTime: self.find_time,
             TruncateTo: self.truncate_to,
+            StartOver: self.start_over,
             AdvanceStart: self.advance_start,
             Retain: self.retain,
             SaveEpochs: self.save_epochs,
@@ -301,12 +303,19 @@ class Disk:
 
     def truncate_to(self, effect: TruncateTo) -> None:
         lane = self._lanes[effect.partition]
-        self._slow(
-            lane,
-            self._writer,
-            lambda log: log.truncate_to(effect.offset),
-            partial(self._tell_opened, lane),
-        )
+        cut = partial(self._on_cut, lane)
+        self._slow(lane, self._writer, lambda log: log.truncate_to(effect.offset), cut)
+
+    def start_over(self, effect: StartOver) -> None:
+        lane = self._lanes[effect.partition]
+        cut = partial(self._on_cut, lane)
+        at = effect.offset
+        self._slow(lane, self._writer, lambda log: log.truncate_fully_and_start_at(at), cut)
+
+    def _on_cut(self, lane: Lane, opened: Opened) -> None:
+        self._tell_opened(lane, opened)
+        # What is written next at these offsets is not on the disk yet, whatever was there before.
+        self._checkpoints.save_offsets(self._logs())
 
     def advance_start(self, effect: AdvanceStart) -> None:
         lane = self._lanes[effect.partition]

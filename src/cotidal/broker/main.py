@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from cotidal.api.registry import APIS
+from cotidal.api.registry import APIS, INTERNAL
 from cotidal.broker import memory
 from cotidal.broker.config import BrokerConfig, bound_addresses
 from cotidal.broker.counters import Counters
@@ -27,6 +27,7 @@ from cotidal.broker.journal import Journal, LibrarySink, stream_sink
 from cotidal.broker.listeners import Listener, ListenerError, bind, bracketed
 from cotidal.broker.metadata_log import MetadataError, MetadataLog
 from cotidal.broker.metrics import Exposition, Gauges, MetricsEndpoint, NodeCollector
+from cotidal.broker.peers import Peers
 from cotidal.broker.server import Bounds, Gate, Server
 from cotidal.broker.storage import Storage, StorageError, mark_clean, new_id, open_storage
 from cotidal.core.machine import Entropy
@@ -40,11 +41,16 @@ from cotidal.limits import (
 )
 from cotidal.log.files import OsFiles
 from cotidal.log.filesystem import FileSystem
+from cotidal.log.metadata_store import METADATA_PARTITION
+from cotidal.messages.rpc.apis import APIS as KNOWN
+from cotidal.messages.rpc.apis import ApiKey
 from cotidal.node.effects import (
     CloseConnection,
+    Endpoint,
     Note,
     PauseReading,
     Persist,
+    Read,
     Respond,
     ResumeReading,
     Serve,
@@ -52,10 +58,9 @@ from cotidal.node.effects import (
 )
 from cotidal.node.events import ShutdownRequested, Started
 from cotidal.node.node import Node
-from cotidal.node.effects import Endpoint
 from cotidal.node.state import NodeConfig
-from cotidal.wire.metadata_batch import read_metadata_batches
 from cotidal.values import BrokerEpoch
+from cotidal.wire.metadata_batch import read_metadata_batches
 
 EXIT_STOPPED: Final = 0
 EXIT_FAILED: Final = 1
@@ -135,11 +140,18 @@ class Running:
             journal=journal,
             counters=counters,
         )
-        self._driver.obey_with(self._obeys(), self._server.flush)
+        self._peers = Peers(
+            loop,
+            client_id=f"node-{config.node_id}",
+            post=self._post,
+            warn=lambda sentence: journal.limited("peers", "warning", sentence),
+            counters=counters,
+        )
+        self._driver.obey_with(self._obeys(), self._flush)
         self._metrics = MetricsEndpoint(
             loop,
             Exposition(
-                NodeCollector(counters, self._gauges, lambda key: APIS[key].name),
+                NodeCollector(counters, self._gauges, lambda key: KNOWN[key].name),
                 self._is_serving,
             ),
         )
@@ -155,17 +167,32 @@ class Running:
 
     def _obeys(self) -> dict[type, Callable[[Any], None]]:
         server = self._server
+        by_disk = self._disk.obeys()
+        read_partitions, read_metadata = by_disk[Read], self._metadata.read
+
+        def read(effect: Read) -> None:
+            if effect.wants[0].partition == METADATA_PARTITION:
+                read_metadata(effect)
+            else:
+                read_partitions(effect)
+
         return {
             Respond: server.respond,
             CloseConnection: server.close_connection,
             PauseReading: server.pause_reading,
             ResumeReading: server.resume_reading,
             Persist: self._metadata.persist,
-            **self._disk.obeys(),
+            **by_disk,
+            **self._peers.obeys(),
+            Read: read,
             Note: self._on_note,
             Serve: self._on_serve,
             Stop: self._on_stop,
         }
+
+    def _flush(self) -> None:
+        self._server.flush()
+        self._peers.flush()
 
     # Life
 
@@ -176,6 +203,8 @@ class Running:
             self.metrics_address = listener
             await self._metrics.listen(sockets)
         await self._listen(controllers=True)
+        if "broker" not in self.config.roles and not self._serving.done():
+            self._serving.set_result(None)  # no clients to wait for
         await asyncio.wait((self._serving, self._ended), return_when=asyncio.FIRST_COMPLETED)
         if not self._ended.done():
             await self._listen(controllers=False)
@@ -204,6 +233,7 @@ class Running:
         code = await asyncio.shield(self._ended)
         if self._task is not None:
             await self._task
+        await self._peers.closed()
         return code
 
     # What the node says about itself
@@ -238,6 +268,7 @@ class Running:
     async def _stop(self, broker_epoch: BrokerEpoch) -> None:
         code = EXIT_STOPPED
         try:
+            self._peers.close()
             self._server.close_all()
             clean = await self._disk.close()
             self._driver.stop()
@@ -268,6 +299,7 @@ class Running:
         if self._ended.done():
             return
         self._driver.stop()
+        self._peers.close()
         self._server.abort_all()
         self._disk.abandon()
         self._metadata.abandon()
@@ -292,16 +324,21 @@ class Running:
 _METADATA_SETTINGS = ("metadata.log.segment.bytes", "metadata.log.segment.ms")
 
 
+_QUORUM: Final = (ApiKey.VOTE, ApiKey.BEGIN_QUORUM_EPOCH, ApiKey.END_QUORUM_EPOCH)
+
+
 def gate(name: str, is_controller: bool) -> Gate:
-    """What may be asked at a listener."""
-    return Gate(
-        name,
-        {
-            key: (api.oldest, api.newest)
-            for key, api in APIS.items()
-            if api.controller_listener or not is_controller
-        },
-    )
+    """What may be asked at a listener: clients' requests, or those of other nodes."""
+    if not is_controller:
+        return Gate(name, {key: (api.oldest, api.newest) for key, api in APIS.items()})
+    served = {
+        key: (api.oldest, api.newest)
+        for key, api in (APIS | INTERNAL).items()
+        if api.controller_listener
+    }
+    for key in _QUORUM:
+        served[int(key)] = (KNOWN[key].first_version, KNOWN[key].last_stable_version)
+    return Gate(name, served)
 
 
 def node_config(
@@ -310,19 +347,40 @@ def node_config(
     addresses: tuple[Listener, ...],
     bound: tuple[Listener, ...],
 ) -> NodeConfig:
+    endpoints = tuple(Endpoint(*address) for address in addresses)
     return NodeConfig(
         node_id=config.node_id,
         cluster_id=storage.meta.cluster_id,
         directory_id=storage.meta.directory_id,
-        endpoints=tuple(Endpoint(*address) for address in addresses),
-        controller_endpoints=tuple(
-            Endpoint(each.name, each.host or "localhost", each.port)
-            for each in bound
-            if each.name in config.controller_listeners
-        ),
+        endpoints=endpoints,
+        controller_endpoints=_controller_endpoints(config, bound) or endpoints[:1],
         rack=config.rack,
         settings=config.settings,
         log_directory=config.log_dirs[0],
+        voters=tuple(
+            (voter.node_id, Endpoint(config.controller_listeners[0], voter.host, voter.port))
+            for voter in config.voters
+        ),
+        is_broker="broker" in config.roles,
+    )
+
+
+def _controller_endpoints(
+    config: BrokerConfig, bound: tuple[Listener, ...]
+) -> tuple[Endpoint, ...]:
+    """Where other controllers find this one: as controller.quorum.voters says, if it does.
+
+    A node alone has no such listener, and none is needed: it asks nobody but itself.
+    """
+    if "controller" not in config.roles:
+        return ()
+    told = {voter.node_id: voter for voter in config.voters}.get(config.node_id)
+    return tuple(
+        Endpoint(each.name, told.host, told.port)
+        if told is not None
+        else Endpoint(each.name, each.host or "localhost", each.port)
+        for each in bound
+        if each.name in config.controller_listeners
     )
 
 

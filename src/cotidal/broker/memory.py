@@ -68,7 +68,8 @@ class GiveBack:
         loop.call_later(IDLE_LOOK_S, self._look)
 
     def _look(self) -> None:
-        moved = self._counters.bytes_in + self._counters.bytes_out
+        counters = self._counters
+        moved = counters.bytes_in + counters.bytes_out + counters.peer_bytes_in
         just_now = moved - self._seen
         self._seen = moved
         self._kept += just_now

@@ -1,8 +1,9 @@
 """The metadata log `__cluster_metadata-0` and `quorum-state`, in Kafka's formats.
 
 A Persist is answered when all of it is on the disk, in order. It has a thread of its own: an
-election or a new topic never waits behind a partition's flush. If this log fails the node cannot
-keep its promises: it is told to stop, with a sentence.
+election or a new topic never waits behind a partition's flush. Reads, for other nodes that follow,
+are done in the same thread and in order with the writes. If this log fails the node cannot keep its
+promises: it is told to stop, with a sentence.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ from cotidal.node.effects import (
     MetadataBatch,
     Persist,
     QuorumState,
+    Read,
     Write,
 )
-from cotidal.node.events import Event, Persisted
+from cotidal.node.events import Event, Persisted, ReadDone
 from cotidal.wire.metadata_batch import decode_metadata_batch, encode_metadata_batch
 
 
@@ -90,6 +92,14 @@ class MetadataLog:
     def persist(self, effect: Persist) -> None:
         self._worker.submit(partial(self._write, effect.writes), partial(self._told, effect))
 
+    def read(self, effect: Read) -> None:
+        """The one want of a node that follows."""
+        (want,) = effect.wants
+        work = partial(
+            self._store.log.read, want.offset, max_bytes=want.max_bytes, below=want.below
+        )
+        self._worker.submit(work, partial(self._read_done, effect))
+
     def close(self) -> None:
         """After everything that was asked for is done."""
         self._worker.stop()
@@ -104,6 +114,15 @@ class MetadataLog:
                 self._post(Persisted(effect.token))
             case Failed(LogError() | OSError() as error):
                 self._on_broken(f"the metadata log cannot be written: {error}")
+            case Failed(error):
+                raise error
+
+    def _read_done(self, effect: Read, outcome: Outcome[bytes | memoryview]) -> None:
+        match outcome:
+            case Done(data):
+                self._post(ReadDone(effect.token, (data,)))
+            case Failed(LogError() | OSError() as error):
+                self._post(ReadDone(effect.token, (str(error),)))
             case Failed(error):
                 raise error
 

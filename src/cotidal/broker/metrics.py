@@ -53,6 +53,8 @@ class NodeCollector:
         for name, text, total in (
             ("bytes_in", "Bytes read from clients", counters.bytes_in),
             ("bytes_out", "Bytes written to clients", counters.bytes_out),
+            ("peer_bytes_in", "Bytes that other nodes answered", counters.peer_bytes_in),
+            ("peer_bytes_out", "Bytes asked of other nodes", counters.peer_bytes_out),
             ("connections_opened", "Connections accepted", counters.connections_opened),
             ("connections_refused", "Connections past a bound", counters.connections_refused),
             ("connections_idle_closed", "Connections closed as idle", counters.idle_closed),
