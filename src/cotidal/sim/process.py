@@ -54,7 +54,7 @@ class Machine:
         self.config = config
         self.host = HostId(config.node_id)
         self.clock = clock
-        self.files = MemoryFiles()
+        self.files = _formatted()
         self.speed = Speed()
         self.incarnations = 0
         self.process: Process | None = None
@@ -66,8 +66,16 @@ class Machine:
     def wipe(self, directory_id: Uuid) -> None:
         """A new, empty disk."""
         assert self.process is None
-        self.files = MemoryFiles()
+        self.files = _formatted()
         self.config = self.config._replace(directory_id=directory_id)
+
+
+def _formatted() -> MemoryFiles:
+    """An empty data directory, there to stay."""
+    files = MemoryFiles()
+    files.mkdir(DATA)
+    files.sync_directory("/")
+    return files
 
 
 class _Door:
