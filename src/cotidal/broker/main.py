@@ -435,8 +435,16 @@ async def serve(
 # The process ----------------------------------------------------------------------------------
 
 
-def run_broker(config: BrokerConfig, *, on_serving: Callable[[Running], None] | None = None) -> int:
-    """Run one node in the foreground until it is told to stop; the exit code."""
+def run_broker(
+    config: BrokerConfig,
+    *,
+    on_serving: Callable[[Running], None] | None = None,
+    leash: int | None = None,
+) -> int:
+    """Run one node in the foreground until it is told to stop; the exit code.
+
+    ``leash``: a pipe of whoever started it. When its other end is gone, the node stops too.
+    """
     journal = Journal(stream_sink(f"node {config.node_id}"))
     for warning in config.warnings:
         journal.warning(warning)
@@ -444,7 +452,7 @@ def run_broker(config: BrokerConfig, *, on_serving: Callable[[Running], None] | 
     _raise_descriptor_limit(journal)
     loop = _new_loop()
     try:
-        return loop.run_until_complete(_run(config, journal, on_serving))
+        return loop.run_until_complete(_run(config, journal, on_serving, leash))
     except StartError as error:
         journal.error(str(error))
         return EXIT_FAILED
@@ -453,12 +461,17 @@ def run_broker(config: BrokerConfig, *, on_serving: Callable[[Running], None] | 
 
 
 async def _run(
-    config: BrokerConfig, journal: Journal, on_serving: Callable[[Running], None] | None
+    config: BrokerConfig,
+    journal: Journal,
+    on_serving: Callable[[Running], None] | None,
+    leash: int | None,
 ) -> int:
     running = Running(config, journal)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _on_signal, running)
+    if leash is not None:
+        loop.add_reader(leash, _on_leash_gone, running, leash)
     await running.start()
     if running._is_serving():
         where = ", ".join(f"{bracketed(each.host)}:{each.port}" for each in running.addresses)
@@ -474,6 +487,12 @@ async def _run(
 
 
 def _on_signal(running: Running) -> None:
+    running.request_stop()
+
+
+def _on_leash_gone(running: Running, leash: int) -> None:
+    asyncio.get_running_loop().remove_reader(leash)
+    running.journal.warning("the process that started this node is gone; it stops")
     running.request_stop()
 
 

@@ -1,0 +1,215 @@
+"""Several nodes on one machine: processes forked from one parent that only watches them.
+
+The parent imports everything once and then forks, so that the nodes share the memory of all code.
+It runs no loop and no thread: it can fork again at any time.
+
+    SIGTERM, SIGINT   every node is stopped in order, then the parent ends
+    SIGUSR1           nodes that have ended are started again
+    a node ends       it is said; the others go on. Before all of them serve: all are stopped
+
+Each node's process id is in ``pid`` beside its data while it runs. A node whose parent is gone (the
+pipe between them ends) stops in order. Nodes are process groups of their own: Ctrl-C in a terminal
+reaches the parent only, which decides.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import selectors
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
+from typing import Final, NamedTuple, NoReturn
+
+from cotidal.api.registry import APIS, INTERNAL, handler
+from cotidal.broker.config import BrokerConfig
+from cotidal.broker.main import EXIT_FAILED, EXIT_FAULT, EXIT_STOPPED, run_broker
+from cotidal.messages.rpc.apis import APIS as KNOWN
+from cotidal.messages.rpc.apis import ApiKey
+from cotidal.values import NodeId
+from cotidal.wire.codec import module_codecs
+
+PID_FILE: Final = "pid"
+
+_HEARD: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD, signal.SIGUSR1)
+
+
+class Child(NamedTuple):
+    config: BrokerConfig
+    pid: int
+
+
+class Pipe(NamedTuple):
+    read: int
+    write: int
+
+
+class Family:
+    def __init__(
+        self,
+        configs: Sequence[BrokerConfig],
+        *,
+        on_up: Callable[[], None],
+        say: Callable[[str], None],
+    ) -> None:
+        """``on_up``: all nodes serve, for the first time. ``say``: a sentence for the user."""
+        self._configs = {config.node_id: config for config in configs}
+        self._on_up = on_up
+        self._say = say
+        self._running: dict[NodeId, Child] = {}
+        self._serving: set[NodeId] = set()
+        self._is_up = False
+        self._is_stopping = False
+        self._worst = EXIT_STOPPED
+
+    def run(self) -> int:
+        """Until every node has ended; the exit code."""
+        _import_everything()
+        with ExitStack() as undo, selectors.DefaultSelector() as selector:
+            self._leash = _pipe(undo)
+            """Its writing end closes with the parent, whatever ends it."""
+            self._news = _pipe(undo)
+            """On which a node says its number when it serves."""
+            self._signals = _pipe(undo)
+            os.set_blocking(self._signals.write, False)
+            before = {number: signal.signal(number, _heard) for number in _HEARD}
+            woken = signal.set_wakeup_fd(self._signals.write)
+            undo.callback(_restore, before, woken)
+            selector.register(self._signals.read, selectors.EVENT_READ, self._on_signals)
+            selector.register(self._news.read, selectors.EVENT_READ, self._on_news)
+            for node_id in self._configs:
+                self._start(node_id)
+            while self._running:
+                for key, _ in selector.select():
+                    key.data()
+        return self._worst
+
+    # What happens
+
+    def _on_signals(self) -> None:
+        for number in os.read(self._signals.read, 4096):
+            if number in (signal.SIGTERM, signal.SIGINT):
+                self._stop()
+            elif number == signal.SIGUSR1 and self._is_up and not self._is_stopping:
+                for node_id in self._configs.keys() - self._running.keys():
+                    self._say(f"node {node_id} is started again")
+                    self._start(node_id)
+        self._reap()
+
+    def _on_news(self) -> None:
+        for number in os.read(self._news.read, 4096).split():
+            self._serving.add(NodeId(int(number)))
+        if not self._is_up and len(self._serving) == len(self._configs):
+            self._is_up = True
+            self._on_up()
+
+    def _reap(self) -> None:
+        for node_id, child in list(self._running.items()):
+            pid, status = os.waitpid(child.pid, os.WNOHANG)
+            if pid:
+                del self._running[node_id]
+                with suppress(OSError):
+                    os.unlink(_pid_file(child.config))
+                self._on_ended(node_id, os.waitstatus_to_exitcode(status))
+
+    def _on_ended(self, node_id: NodeId, code: int) -> None:
+        how = f"was killed by signal {-code}" if code < 0 else f"ended with {code}"
+        if self._is_stopping:
+            if code != EXIT_STOPPED:
+                self._say(f"node {node_id} {how}")
+                self._worst = self._worst or EXIT_FAILED
+        elif not self._is_up:
+            self._say(f"node {node_id} {how} before the cluster was up; all nodes stop")
+            self._worst = code if code > 0 else EXIT_FAILED
+            self._stop()
+        elif self._running:
+            self._say(f"node {node_id} {how}; the others go on")
+        else:
+            self._say(f"node {node_id} {how}; no node is left")
+            self._worst = EXIT_FAILED
+
+    # What is done
+
+    def _stop(self) -> None:
+        self._is_stopping = True
+        for child in self._running.values():
+            with suppress(ProcessLookupError):
+                os.kill(child.pid, signal.SIGTERM)
+
+    def _start(self, node_id: NodeId) -> None:
+        config = self._configs[node_id]
+        sys.stdout.flush()
+        sys.stderr.flush()
+        pid = os.fork()
+        if pid == 0:
+            self._be(config)
+        self._running[node_id] = Child(config, pid)
+        with suppress(OSError), open(_pid_file(config), "w", encoding="ascii") as file:
+            file.write(f"{pid}\n")
+
+    def _be(self, config: BrokerConfig) -> NoReturn:
+        """The child, from its first to its last moment."""
+        code = EXIT_FAULT
+        try:
+            os.setpgid(0, 0)
+            signal.set_wakeup_fd(-1)
+            for number in _HEARD:
+                signal.signal(number, signal.SIG_DFL)
+            for unused in (self._leash.write, self._news.read, *self._signals):
+                os.close(unused)
+            news = f"{config.node_id}\n".encode()
+            code = run_broker(
+                config,
+                on_serving=lambda _: _tell(self._news.write, news),
+                leash=self._leash.read,
+            )
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            with suppress(OSError):
+                sys.stdout.flush()
+                sys.stderr.flush()
+            os._exit(code)
+
+
+def _import_everything() -> None:
+    """Whatever a node would import later is shared when the parent has it already."""
+    with suppress(ImportError):
+        import uvloop  # noqa: F401
+    for key in (*APIS, *INTERNAL):
+        handler(key)
+    for key in (*APIS, *INTERNAL, ApiKey.VOTE, ApiKey.BEGIN_QUORUM_EPOCH, ApiKey.END_QUORUM_EPOCH):
+        module_codecs("rpc", KNOWN[key].module)
+    for name in ("metadata", "quorum"):
+        module_codecs("records", name)
+    gc.collect()
+    gc.freeze()  # a child's collector leaves these pages alone
+
+
+def _pipe(undo: ExitStack) -> Pipe:
+    pipe = Pipe(*os.pipe())
+    undo.callback(os.close, pipe.read)
+    undo.callback(os.close, pipe.write)
+    return pipe
+
+
+def _heard(number: int, frame: object) -> None:
+    """What is done about a signal is done when its number comes out of the pipe."""
+
+
+def _restore(before: dict[signal.Signals, object], woken: int) -> None:
+    signal.set_wakeup_fd(woken)
+    for number, handled in before.items():
+        signal.signal(number, handled)  # type: ignore[arg-type]
+
+
+def _tell(pipe: int, news: bytes) -> None:
+    with suppress(OSError):  # the parent is gone: the leash will tell
+        os.write(pipe, news)
+
+
+def _pid_file(config: BrokerConfig) -> str:
+    return f"{config.log_dirs[0]}/{PID_FILE}"
