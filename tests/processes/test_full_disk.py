@@ -1,4 +1,4 @@
-"""A disk without room: the log that met it goes offline and says so; what was acknowledged stays."""
+"""A full disk: the log that met it goes offline and says so; what was acknowledged stays."""
 
 from __future__ import annotations
 
