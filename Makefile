@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help demo up test test-all lint format bench interop docs constraints clean
+.PHONY: help demo up test test-all lint format bench interop docs scripts-rewrite constraints clean
 .DEFAULT_GOAL := help
 
 help:                 ## this list
@@ -34,6 +34,7 @@ lint: $(READY)        ## ruff, mypy strict, import contracts, generated code up 
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/python tools/generate_messages.py --check
+	@$(BIN)/python tools/reference_pages.py --check
 	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/mypy
 
@@ -50,6 +51,9 @@ interop: $(READY)     ## Apache Kafka's own tools and classes against ours (need
 docs: $(READY)        ## the documentation as a site in site/
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
 	@$(BIN)/mkdocs build --strict --quiet && echo "site/index.html"
+
+scripts-rewrite: $(READY) ## write what happens into tests/scripts; the diff is the review
+	@COTIDAL_REWRITE_SCRIPTS=1 $(PYTEST) tests/test_scripts.py
 
 constraints: $(READY) ## write constraints.txt from what is installed now
 	@{ head -1 constraints.txt; $(BIN)/python -m pip freeze --exclude-editable; } > constraints.new

@@ -70,8 +70,23 @@ class RealNode:
 
     def start(self) -> float:
         """Seconds from the shell to the line that says it serves."""
-        assert not self.is_running
         begun = time.monotonic()
+        process = self._launch()
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.startswith(UP):
+                return time.monotonic() - begun
+        status = self.wait()
+        raise NodeFailed(f"ended with status {status} before it served\n{self.said()}")
+
+    def start_and_kill_after(self, seconds: float) -> None:
+        """kill -9 somewhere on the way to serving."""
+        self._launch()
+        time.sleep(seconds)
+        self.kill()
+
+    def _launch(self) -> subprocess.Popen[str]:
+        assert not self.is_running
         with self.journal.open("a") as journal:
             self._process = subprocess.Popen(
                 self._command(),
@@ -81,12 +96,7 @@ class RealNode:
                 text=True,
                 start_new_session=True,  # Ctrl-C reaches the tests alone; they stop it in order
             )
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            if line.startswith(UP):
-                return time.monotonic() - begun
-        status = self.wait()
-        raise NodeFailed(f"ended with status {status} before it served\n{self.said()}")
+        return self._process
 
     def stop(self) -> int:
         """SIGTERM, and the exit status."""

@@ -35,7 +35,7 @@ from cotidal.broker.worker import Done, Failed, Outcome, Worker
 from cotidal.limits import APPEND_STALL_MS, LARGE_APPEND_BYTES, UNSENT_BYTES_MAX
 from cotidal.log.contract import Appended as Written
 from cotidal.log.contract import Opened, Retained, log_config
-from cotidal.log.failure import LogError
+from cotidal.log.failure import LogError, WrongTopic
 from cotidal.log.filesystem import FileSystem
 from cotidal.log.log import Log
 from cotidal.messages.producers import ProducerSnapshot
@@ -117,7 +117,13 @@ class Disk:
         self._checkpoints = Checkpoints(files, path, self._keeper, journal)
         self._flushing = Flushing(loop, self._keeper, self._lanes, self._fail)
         self._reading = Reading(
-            loop, self._lanes, post=post, room=room, fail=self._fail, on_fault=on_fault
+            loop,
+            self._lanes,
+            post=post,
+            room=room,
+            fail=self._fail,
+            on_fault=on_fault,
+            journal=journal,
         )
         self._removal = Removal(loop, files, path, self._keeper, journal)
         self._removal.remove_leftovers()
@@ -250,20 +256,29 @@ class Disk:
             return
         lane = self._lanes[partition] = Lane(partition, effect.topic_id)
         lane.configure(effect.settings)
+        if not self._files.exists(f"{self._path}/{partition}"):
+            self._checkpoints.forget(partition)  # of a deleted topic of this name, after a crash
         point = self._checkpoints.recovery_points.get(partition, Offset(0))
         start = self._checkpoints.log_starts.get(partition, Offset(0))
 
-        def opening() -> Log:
+        def opened_as(recovery_point: Offset, log_start: Offset) -> Log:
             return Log.open(
                 self._files,
                 f"{self._path}/{partition}",
                 log_config(effect.settings),
                 topic_id=effect.topic_id,
                 clean=self._clean,
-                recovery_point=point,
-                log_start=start,
+                recovery_point=recovery_point,
+                log_start=log_start,
                 now_wall=wall_millis(),
             )
+
+        def opening() -> Log:
+            try:
+                return opened_as(point, start)
+            except WrongTopic as wrong:  # a crash came between a deletion and its renaming
+                self._removal.put_aside(partition, effect.topic_id, str(wrong))
+                return opened_as(Offset(0), Offset(0))
 
         def opened(outcome: Outcome[Log]) -> None:
             match outcome:

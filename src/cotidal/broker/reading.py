@@ -18,10 +18,11 @@ from functools import partial
 from time import perf_counter
 from typing import Final
 
+from cotidal.broker.journal import Journal
 from cotidal.broker.lane import Lane
 from cotidal.broker.worker import Done, Failed, Outcome, Worker
 from cotidal.limits import READ_STALL_MS
-from cotidal.log.failure import LogError
+from cotidal.log.failure import CorruptLog, LogError
 from cotidal.log.log import Log
 from cotidal.node.effects import Read, Want
 from cotidal.node.events import Event, ReadDone
@@ -63,7 +64,9 @@ class Reading:
         room: Callable[[], int],
         fail: Callable[[Lane, str], None],
         on_fault: Callable[[Exception], None],
+        journal: Journal,
     ) -> None:
+        self._journal = journal
         self._loop = loop
         self._lanes = lanes
         self._post = post
@@ -136,6 +139,8 @@ class Reading:
 
     def _refuse(self, answer: _Answer, lane: Lane, error: LogError | OSError) -> None:
         """Damage and offsets out of range are the answer; a disk that fails ends the log."""
+        if isinstance(error, CorruptLog):
+            self._journal.limited(f"damage in {lane.partition}", "error", str(error))
         if isinstance(error, OSError):
             reason = f"{lane.partition} could not be read: {error.strerror or error}"
             self._fail(lane, reason)

@@ -3,6 +3,10 @@
 A log's directory is renamed to `<topic>-<n>.<topic id>-delete`, a name that no partition can have,
 so that a topic of the same name can be created at once. What a crash leaves of such directories is
 removed at the next start.
+
+A directory that has the name of a partition but another topic's id was left by a crash before the
+renaming. It is put aside as `...-stray` and kept, as Kafka does: that it may go is known here only
+from the metadata log, and one who has restored an old one would lose data.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ from cotidal.log.filesystem import FileSystem
 from cotidal.values import TopicPartition, Uuid
 
 SUFFIX = "-delete"
+STRAY = "-stray"
 NAME_BYTES_MAX = 255
 
 
@@ -47,6 +52,15 @@ class Removal:
             self._files.sync_directory(self._path)
         return doomed
 
+    def put_aside(self, partition: TopicPartition, topic_id: Uuid, why: str) -> None:
+        """In a worker: rename a directory that stands where this topic's log belongs."""
+        stray = doomed_name(partition, topic_id, STRAY)
+        self._files.rename(f"{self._path}/{partition}", f"{self._path}/{stray}")
+        self._files.sync_directory(self._path)
+        self._loop.call_soon_threadsafe(
+            self._journal.warning, f"{why}; it is put aside as {stray}, remove it if you can"
+        )
+
     def remove_later(self, directory: str, delay_s: float) -> None:
         remove = partial(self._remove, directory)
         self._timers[directory] = self._loop.call_later(delay_s, remove)
@@ -71,8 +85,8 @@ class Removal:
             self._journal.error(f"{directory} could not be removed: {outcome.error}")
 
 
-def doomed_name(partition: TopicPartition, topic_id: Uuid) -> str:
-    suffix = f"-{partition.partition}.{topic_id.hex()}{SUFFIX}"
+def doomed_name(partition: TopicPartition, topic_id: Uuid, kind: str = SUFFIX) -> str:
+    suffix = f"-{partition.partition}.{topic_id.hex()}{kind}"
     return partition.topic[: NAME_BYTES_MAX - len(suffix)] + suffix
 
 

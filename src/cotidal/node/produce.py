@@ -202,8 +202,10 @@ def on_unserved(state: NodeState, hosted: Hosted, lost: LeadershipLost) -> None:
         refusal = Refusal(ErrorCode.KAFKA_STORAGE_ERROR, hosted.replica.offline_reason)
     for waiting in (*hosted.until_written.take_all(), *hosted.until_committed.take_all()):
         _fill(state, waiting, api.partition_refused(hosted.replica.partition.partition, refusal))
-    hosted.entries = []
-    state.touched.pop(hosted.replica.partition, None)
+    if hosted.replica.offline_reason is not None:
+        # Otherwise what was admitted is written all the same: it has its offsets.
+        hosted.entries = []
+        state.touched.pop(hosted.replica.partition, None)
     fetch.on_unserved(state, hosted)
 
 

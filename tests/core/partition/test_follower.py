@@ -151,6 +151,12 @@ def test_what_is_fetched_is_written_as_it_is_and_its_epochs_are_remembered_first
     )
 
 
+def test_epochs_are_written_only_when_a_new_one_begins() -> None:
+    replica = following(end=10, epochs=((1, 0),))
+    taken = batches((10, 2, 1))
+    assert on_answered(replica, answer(asked(replica), taken=taken), NOW) == (AppendFetched(taken),)
+
+
 def test_the_high_watermark_is_the_leaders_once_the_records_are_written() -> None:
     replica = following(end=10)
     on_answered(replica, answer(asked(replica), hw=11, taken=batches((10, 3, 5))), NOW)
@@ -299,6 +305,10 @@ def test_where_the_follower_knows_no_epoch_so_high_it_cuts_where_the_leader_says
     assert cuts_at(following(end=12, epochs=((1, 0),)), (2, 7)) == 7
 
 
+def test_logs_that_share_nothing_are_cut_to_the_beginning() -> None:
+    assert cuts_at(following(end=12, epochs=((2, 0),)), (1, 0)) == 0
+
+
 def test_a_cut_never_lies_past_the_end() -> None:
     assert cuts_at(following(end=12, epochs=((1, 0),)), (2, 70)) == 12
 
@@ -393,11 +403,19 @@ def test_out_of_range_below_the_leaders_start_starts_over_there_once() -> None:
     assert (replica.high_watermark, question_of_ends(replica, NOW)) == (50, None)
 
 
-def test_in_range_after_all_it_just_asks_again() -> None:
+@pytest.mark.parametrize(("start", "end"), [(3, 12), (0, 10), (10, 12)])
+def test_in_range_after_all_it_just_asks_again(start: int, end: int) -> None:
     replica = following(end=10)
     refused(replica, ErrorCode.OFFSET_OUT_OF_RANGE)
-    assert ends(replica, start=3, end=12) == ()
+    assert ends(replica, start=start, end=end) == ()
     assert asked(replica).offset == 10
+
+
+def test_nothing_is_asked_while_the_disk_starts_over() -> None:
+    replica = following(end=10)
+    refused(replica, ErrorCode.OFFSET_OUT_OF_RANGE)
+    ends(replica, start=50, end=70)
+    assert question(replica, NOW) is None
 
 
 def test_ends_that_cannot_be_had_are_asked_for_again_after_a_second() -> None:
@@ -441,9 +459,11 @@ def test_a_leader_log_that_starts_inside_a_batch_is_copied_from_the_batchs_base(
     assert replica.high_watermark == 60
 
 
-def test_a_first_batch_that_lies_wholly_before_the_log_is_not_taken() -> None:
+@pytest.mark.parametrize("records", [5, 7])
+def test_a_first_batch_that_lies_wholly_before_the_log_is_not_taken(records: int) -> None:
     replica = following(start=57, end=57, hw=57, epochs=())
-    assert on_answered(replica, answer(asked(replica), taken=batches((50, 5, 5))), NOW) == ()
+    taken = batches((50, records, 5))
+    assert on_answered(replica, answer(asked(replica), taken=taken), NOW) == ()
     assert question(replica, NOW) is None
 
 

@@ -251,3 +251,26 @@ def test_an_epoch_of_the_same_leader_begins_after_what_is_still_being_written() 
     admit(replica, one_batch(records=3))
     become_leader(replica, appointment()._replace(epoch=LeaderEpoch(6)), Millis(0))
     assert replica.epochs.entries[-1] == (6, 13)
+
+
+# --- edges --------------------------------------------------------------------------------------
+
+
+def test_a_batch_of_exactly_the_limits_is_taken() -> None:
+    rules = WriteRules(100, 100, 3_600_000, stamps_time=False)
+    batch = one_batch(size_bytes=100, timestamp=3_601_000)
+    verdict = admit_batch(leading(), batch, acks=1, rules=rules, wall=WallMillis(1_000))
+    assert isinstance(verdict, Admitted)
+
+
+def test_the_very_first_producer_id_is_a_producer_id() -> None:
+    replica = leading()
+    batch = one_batch(producer_id=0, producer_epoch=0, base_sequence=0)
+    admit(replica, batch)
+    again = admit(replica, batch)
+    assert isinstance(again, Admitted)
+    assert not again.write
+
+
+def test_deleting_nothing_is_allowed() -> None:
+    assert admit_delete(leading(end=10), Offset(0)) == 0

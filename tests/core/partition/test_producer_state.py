@@ -134,3 +134,16 @@ def test_a_follower_takes_what_a_leader_would_refuse() -> None:
     assert isinstance(producers.check(late), Refusal)
     producers.replay([late])
     assert producers.check(header(producer_id=7, producer_epoch=0, base_sequence=10)) is None
+
+
+def test_the_very_first_producer_id_is_remembered_from_the_log() -> None:
+    producers = Producers()
+    producers.replay([header(producer_id=0, producer_epoch=0, base_sequence=0)])
+    assert len(producers) == 1
+
+
+def test_a_snapshot_tells_when_a_producer_last_wrote_and_that_one_never_did() -> None:
+    producers = producers_after((0, 1))
+    producers.replay([header(attributes=CONTROL_BIT, producer_id=8, producer_epoch=2)])
+    wrote, never = producers.snapshot(offset=Offset(2)).entries
+    assert (wrote.timestamp, never.timestamp) == (1_000, -1)

@@ -1,0 +1,122 @@
+"""The script runner: what a script is, and what it says about one that is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cotidal.testing.partition_commands import PartitionCommands
+from cotidal.testing.scripts import (
+    Command,
+    ScriptError,
+    difference,
+    main,
+    milliseconds,
+    read_script,
+    run_script,
+)
+
+
+class Echo:
+    """A world that says what it was told."""
+
+    def obey(self, command: Command) -> list[str]:
+        return [f"{command.name} {' '.join(command.words)}".strip()]
+
+
+SCRIPT = """\
+# A story.
+say hello world
+----
+say hello world
+
+# It goes on,
+# and on.
+stop
+----
+stop
+"""
+
+
+def test_a_script_that_is_right_comes_back_as_it_was() -> None:
+    assert run_script(SCRIPT, Echo()) == SCRIPT
+    assert difference(SCRIPT, SCRIPT) == ""
+
+
+def test_what_happened_replaces_what_was_expected_and_comments_stay() -> None:
+    wrong = SCRIPT.replace("----\nsay hello world", "----\nsay goodbye")
+    assert run_script(wrong, Echo()) == SCRIPT
+    assert "-say goodbye\n+say hello world\n" in difference(wrong, SCRIPT)
+
+
+def test_a_command_without_expectation_gets_one() -> None:
+    assert run_script("say hello\n\nstop\n", Echo()) == (
+        "say hello\n----\nsay hello\n\nstop\n----\nstop\n"
+    )
+
+
+def test_a_comment_after_the_last_command_stays() -> None:
+    told = SCRIPT + "\n# The end.\n"
+    assert run_script(told, Echo()) == told
+
+
+def test_steps_keep_what_stands_before_them() -> None:
+    script = read_script(SCRIPT)
+    assert [step.command for step in script.steps] == ["say hello world", "stop"]
+    assert script.steps[1].before == ("", "# It goes on,", "# and on.")
+
+
+def test_options_are_numbers_lists_times_and_words() -> None:
+    command = Command("append m1 records=3 isr=(1,2) wait=5s acks=all")
+    assert command.words == ["m1"]
+    assert command.number("records") == 3
+    assert command.numbers("isr") == (1, 2)
+    assert command.milliseconds("wait", "0s") == 5_000
+    assert command.text_of("acks") == "all"
+    assert command.number("other", 7) == 7
+    command.finish()
+
+
+@pytest.mark.parametrize(("text", "expected"), [("5s", 5_000), ("500ms", 500), ("7", 7)])
+def test_times_have_units(text: str, expected: int) -> None:
+    assert milliseconds(text) == expected
+
+
+@pytest.mark.parametrize("text", ["soon", "s", "-5s", ""])
+def test_a_time_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(ScriptError, match="is not a time"):
+        milliseconds(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("dance", "no command 'dance'"),
+        ("leader", "lacks broker="),
+        ("leader broker=one epoch=1", "'one' is not a number"),
+        ("leader broker=1 epoch=1 isr=(1) colour=red", "does not know colour="),
+        ("sync broker=9", "no broker 9"),
+        ("late-answer", "no broker -1"),
+    ],
+)
+def test_a_command_that_cannot_be_obeyed_says_why(text: str, why: str) -> None:
+    with pytest.raises(ScriptError, match=why):
+        run_script(text, PartitionCommands())
+
+
+def test_a_broker_that_is_down_obeys_nothing() -> None:
+    script = "leader broker=1 epoch=1 isr=(1)\n\nkill broker=1\n\nappend m1\n"
+    with pytest.raises(ScriptError, match="broker 1 is down"):
+        run_script(script, PartitionCommands())
+
+
+def test_the_command_shows_what_differs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    right, wrong = tmp_path / "right.script", tmp_path / "wrong.script"
+    right.write_text(SCRIPT)
+    wrong.write_text(SCRIPT.replace("----\nstop", "----\ngo"))
+    assert main([str(right)], Echo) == 0
+    assert main([str(right), str(wrong)], Echo) == 1
+    said = capsys.readouterr().out
+    assert "wrong.script: differs" in said
+    assert "-go\n+stop\n" in said
