@@ -17,6 +17,7 @@ from cotidal.core.partition.effects import (
 )
 from cotidal.core.partition.epochs import EpochEnd
 from cotidal.core.partition.follower import (
+    BACK_OFF_FIRST_MS,
     BACK_OFF_MS,
     Answered,
     LeaderEnds,
@@ -359,11 +360,26 @@ def refused(replica: Replica, error: ErrorCode) -> None:
 @pytest.mark.parametrize(
     "error", [ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER]
 )
-def test_a_leader_that_is_behind_is_asked_again_after_a_second(error: ErrorCode) -> None:
+def test_a_leader_that_is_behind_is_asked_again_in_a_moment(error: ErrorCode) -> None:
     replica = following()
     refused(replica, error)
-    assert question(replica, Millis(BACK_OFF_MS - 1)) is None
-    assert asked(replica, BACK_OFF_MS).offset == 10
+    assert question(replica, Millis(BACK_OFF_FIRST_MS - 1)) is None
+    assert asked(replica, BACK_OFF_FIRST_MS).offset == 10
+
+
+def test_a_leader_that_goes_on_refusing_is_asked_less_and_less_often() -> None:
+    replica = following()
+    now, waits = 0, []
+    for _ in range(8):
+        on_answered(
+            replica,
+            answer(asked(replica, now), error=ErrorCode.NOT_LEADER_OR_FOLLOWER),
+            Millis(now),
+        )
+        assert replica.following is not None
+        waits.append(replica.following.not_before - now)
+        now = replica.following.not_before
+    assert waits == [20, 40, 80, 160, 320, 640, 1_000, 1_000]
 
 
 def test_a_fenced_follower_stops_until_metadata_brings_another_epoch() -> None:
@@ -418,14 +434,14 @@ def test_nothing_is_asked_while_the_disk_starts_over() -> None:
     assert question(replica, NOW) is None
 
 
-def test_ends_that_cannot_be_had_are_asked_for_again_after_a_second() -> None:
+def test_ends_that_cannot_be_had_are_asked_for_again_in_a_moment() -> None:
     replica = following(end=10)
     refused(replica, ErrorCode.OFFSET_OUT_OF_RANGE)
     asks = question_of_ends(replica, NOW)
     assert asks is not None
     on_answered(replica, answer(asks, error=ErrorCode.NOT_LEADER_OR_FOLLOWER), NOW)
-    assert question_of_ends(replica, Millis(BACK_OFF_MS - 1)) is None
-    assert question_of_ends(replica, Millis(BACK_OFF_MS)) == asks
+    assert question_of_ends(replica, Millis(BACK_OFF_FIRST_MS - 1)) is None
+    assert question_of_ends(replica, Millis(BACK_OFF_FIRST_MS)) == asks
 
 
 def test_ends_of_another_epoch_are_dropped() -> None:

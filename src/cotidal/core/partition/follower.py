@@ -45,6 +45,9 @@ from cotidal.messages.batch import Batches, BatchHeader
 from cotidal.messages.producers import ProducerSnapshot
 from cotidal.values import NO_OFFSET, EpochEntry, LeaderEpoch, Millis, NodeId, Offset
 
+BACK_OFF_FIRST_MS = 20
+"""A leader that does not know yet that it leads will know in a moment: metadata travels in
+milliseconds. Doubled each time, up to BACK_OFF_MS."""
 BACK_OFF_MS = 1_000
 """replica.fetch.backoff.ms."""
 
@@ -125,6 +128,7 @@ def on_answered(replica: Replica, answered: Answered, now: Millis) -> tuple[Part
         _on_refused(following, answered.error, now)
         return ()
     following.lost_range = False
+    following.refusals = 0
     if answered.diverging is not None:
         return _on_diverged(replica, following, answered.diverging, now)  # F3
     taken = _batches_to_take(answered.batches, answered.question.leader_epoch)
@@ -220,7 +224,9 @@ def _on_refused(following: Following, error: ErrorCode, now: Millis) -> None:
     elif error is ErrorCode.OFFSET_OUT_OF_RANGE and not following.lost_range:
         following.lost_range = True
     else:
-        following.not_before = Millis(now + BACK_OFF_MS)
+        delay = min(BACK_OFF_MS, BACK_OFF_FIRST_MS << min(following.refusals, 10))
+        following.refusals += 1
+        following.not_before = Millis(now + delay)
 
 
 def _on_diverged(

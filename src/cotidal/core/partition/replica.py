@@ -114,6 +114,7 @@ class Following:
         "lost_range",
         "needs_metadata",
         "not_before",
+        "refusals",
     )
 
     def __init__(self, *, leader: NodeId, epoch: LeaderEpoch) -> None:
@@ -126,6 +127,8 @@ class Following:
         self.lost_range = False
         """Our end is outside the leader's log: its ends must be asked for."""
         self.not_before = Millis(0)
+        self.refusals = 0
+        """In a row: each makes it wait longer."""
         self.leader_high_watermark = NO_OFFSET
         """-1 until this leader has answered: its follower's own stands until then."""
         self.leader_start = NO_OFFSET
