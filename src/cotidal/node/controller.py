@@ -31,6 +31,7 @@ from cotidal.core.cluster.decide.features import bootstrap_records
 from cotidal.core.cluster.image import Image, MetadataRecord
 from cotidal.core.cluster.sessions import Probe, decide_refused
 from cotidal.core.quorum import events as qev
+from cotidal.core.quorum.states import Leader
 from cotidal.errors import ErrorCode, Refusal
 from cotidal.messages.rpc.allocate_producer_ids import (
     AllocateProducerIdsRequest,
@@ -273,7 +274,7 @@ def probe_broker(state: NodeState, node_id: NodeId) -> None:
 
 def on_ticked(state: NodeState) -> None:
     duty = state.controller
-    while duty.controller is not None and duty.duties is not None:
+    while duty.controller is not None and duty.duties is not None and _leads(state):
         if periodic.next_deadline(duty.controller, duty.duties) > state.now:
             return
         due = periodic.decide_due(duty.controller, duty.duties, state.now)
@@ -285,9 +286,15 @@ def on_ticked(state: NodeState) -> None:
 
 def next_deadline(state: NodeState) -> Millis | None:
     duty = state.controller
-    if duty.controller is None or duty.duties is None:
+    if duty.controller is None or duty.duties is None or not _leads(state):
         return None
     return periodic.next_deadline(duty.controller, duty.duties)
+
+
+def _leads(state: NodeState) -> bool:
+    """The machine has known for longer when it no longer leads: LostLeadership waits for a write,
+    and until then every proposal is refused."""
+    return isinstance(state.quorum.machine.state.role, Leader)
 
 
 def begin_init_producer_id(state: NodeState, slot: Slot, request: InitProducerIdRequest) -> None:

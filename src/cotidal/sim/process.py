@@ -33,6 +33,8 @@ from cotidal.wire.metadata_batch import read_metadata_batches
 
 CLIENT_GATE: Final = gate(is_controller=False)
 CONTROLLER_GATE: Final = gate(is_controller=True)
+RING_US: Final = 50
+"""A turn of the loop takes its time: a deadline that has passed is not looked at in no time."""
 CLEAN_MARK: Final = f"{DATA}/{CLEAN_SHUTDOWN}"
 
 
@@ -241,7 +243,8 @@ class Process:
         moment = self.machine.clock.moment_of(deadline)
         if self._armed_for is None or moment < self._armed_for:
             self._armed_for = moment
-            self._agenda.at(moment, self.run, partial(self._ring, moment))
+            soonest = self._agenda.now + RING_US
+            self._agenda.at(max(moment, soonest), self.run, partial(self._ring, moment))
 
     def _ring(self, moment: int) -> None:
         if self._armed_for != moment:
