@@ -137,7 +137,7 @@ def test_a_directory_of_another_node_is_refused(offline: Any, data_dir: Path) ->
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--brokers", "3"], "more than one broker is not there yet; leave --brokers out"),
+        (["--brokers", "3", "--override", "node.id=4"], "3 brokers has a node.id of its own"),
         (["--console-port", "8088"], "the console is not there yet; leave --console-port out"),
         (["--ephemeral", "--data", "d"], "--ephemeral keeps no data: leave --data out"),
         (["--override", "num.partitions"], "'num.partitions' is not a setting"),

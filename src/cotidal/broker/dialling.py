@@ -10,7 +10,7 @@ import asyncio
 import errno
 import socket
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from cotidal.node.effects import Endpoint
 
@@ -19,7 +19,7 @@ ProtocolT = TypeVar("ProtocolT", bound=asyncio.BaseProtocol)
 _NOT_HERE: Final = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT, errno.ENETUNREACH)
 """This machine has no such network: says nothing of the other one (::1 where IPv6 is off)."""
 
-Address = tuple[socket.AddressFamily, tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]]
+Address = tuple[socket.AddressFamily, tuple[Any, ...]]
 
 
 class Unreachable(Exception):
@@ -55,7 +55,7 @@ async def dial(
 
 
 async def _connect(
-    loop: asyncio.AbstractEventLoop, family: socket.AddressFamily, address: object
+    loop: asyncio.AbstractEventLoop, family: socket.AddressFamily, address: tuple[Any, ...]
 ) -> socket.socket:
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:

@@ -20,7 +20,7 @@ import selectors
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from typing import Final, NamedTuple, NoReturn
 
@@ -200,7 +200,7 @@ def _heard(number: int, frame: object) -> None:
     """What is done about a signal is done when its number comes out of the pipe."""
 
 
-def _restore(before: dict[signal.Signals, object], woken: int) -> None:
+def _restore(before: Mapping[signal.Signals, object], woken: int) -> None:
     signal.set_wakeup_fd(woken)
     for number, handled in before.items():
         signal.signal(number, handled)  # type: ignore[arg-type]

@@ -164,7 +164,9 @@ class Lane(asyncio.Protocol):
             self.end(f"the connection to {self._key[0]}:{self._key[1]} was lost")
 
     def _refuse(self, reason: str) -> None:
-        self._peers.on_unreadable(f"{self._key[0]}:{self._key[1]} sent what cannot be read: {reason}")
+        self._peers.on_unreadable(
+            f"{self._key[0]}:{self._key[1]} sent what cannot be read: {reason}"
+        )
         self.end(reason)
 
     # Time

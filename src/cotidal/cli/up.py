@@ -95,6 +95,7 @@ def command(
         for name in EACH_ITS_OWN:
             if name in overrides:
                 raise click.UsageError(f"each of {brokers} brokers has a {name} of its own")
+    checked({"node.id": "1"} | overrides)  # a mistake leaves nothing behind
     with ExitStack() as cleanup:
         path = ephemeral_directory(cleanup) if ephemeral else os.path.abspath(data or DEFAULT_DATA)
         kept = "no data is kept" if ephemeral else f"data in {path}"
@@ -193,9 +194,7 @@ def replication(brokers: int) -> dict[str, str]:
         "transaction.state.log.min.isr": in_sync,
     }
     if brokers > 1:
-        found["replica.selector.class"] = (
-            "org.apache.kafka.common.replica.RackAwareReplicaSelector"
-        )
+        found["replica.selector.class"] = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
     return found
 
 

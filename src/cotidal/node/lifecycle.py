@@ -5,6 +5,7 @@
                    opens its logs, then asks to be unfenced               -> Running
     Running        takes part, and says so every broker.heartbeat.interval.ms
     Leaving        asks to be let go: leaderships move away first         -> stopped
+                   also when no controller has answered for LEAVE_ALONE_MS
 
 Everything is driven by what happens; the heartbeat's interval is only for when nothing does.
 Owns of the state: life.
@@ -29,6 +30,9 @@ from cotidal.values import NO_BROKER_EPOCH, BrokerEpoch, Millis, Offset, Uuid
 
 RETRY_MS: Final = 50
 TIMEOUT_MS: Final = 1_000
+LEAVE_ALONE_MS: Final = 1_500
+"""A controller that fails is replaced in a tenth of this. When the whole cluster stops, the last
+ones have nobody left to ask."""
 
 
 class Stage(Enum):
@@ -54,6 +58,7 @@ class Life:
         "incarnation",
         "is_published",
         "is_under_way",
+        "leave_by",
         "next_beat",
         "previous_epoch",
         "stage",
@@ -68,6 +73,8 @@ class Life:
         self.is_published = False
         """Our own registration is applied: what follows it concerns this incarnation."""
         self.next_beat: Millis | None = None
+        self.leave_by: Millis | None = None
+        """While leaving: when to go without having been let go."""
 
 
 def start(state: NodeState, *, incarnation: Uuid, previous_epoch: BrokerEpoch) -> None:
@@ -80,6 +87,8 @@ def start(state: NodeState, *, incarnation: Uuid, previous_epoch: BrokerEpoch) -
 def pump(state: NodeState) -> None:
     """At the end of a step: say what is due to be said."""
     life = state.life
+    if life.stage is Stage.LEAVING and life.leave_by is not None and state.now >= life.leave_by:
+        _go(state)
     if life.is_under_way or life.next_beat is None or state.now < life.next_beat:
         return
     if state.controller.leader is None or life.stage is Stage.GONE:
@@ -134,6 +143,7 @@ def on_beat_answered(state: NodeState, beat: Beating, reply: BrokerHeartbeatResp
         life.next_beat = Millis(state.now + RETRY_MS)
         return
     if life.stage is Stage.LEAVING:
+        life.leave_by = Millis(state.now + LEAVE_ALONE_MS)
         if reply.should_shut_down:
             _go(state)
         else:
@@ -162,13 +172,16 @@ def leave(state: NodeState) -> None:
         return
     life.stage = Stage.LEAVING
     life.next_beat = state.now
+    life.leave_by = Millis(state.now + LEAVE_ALONE_MS)
 
 
 def next_deadline(state: NodeState) -> Millis | None:
     life = state.life
-    if life.is_under_way or life.stage is Stage.GONE or state.controller.leader is None:
+    if life.stage is Stage.GONE:
         return None
-    return life.next_beat
+    if life.is_under_way or life.next_beat is None or state.controller.leader is None:
+        return life.leave_by
+    return life.next_beat if life.leave_by is None else min(life.next_beat, life.leave_by)
 
 
 def _register(state: NodeState) -> None:

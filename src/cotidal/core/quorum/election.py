@@ -301,7 +301,10 @@ def on_peer_unreachable(q: Quorum, event: PeerUnreachable, now: Millis) -> None:
                 role.ask_at[event.peer] = again
                 _count(q, role, now)
         case Resigned():
-            if event.peer in role.ask_at:
+            if event.peer in role.ask_at and event.refused and q.is_stopping:
+                del role.ask_at[event.peer]  # its process is gone: there is nobody to be told
+                end_epoch(q, role, now)
+            elif event.peer in role.ask_at:
                 role.ask_at[event.peer] = again
         case Follower():
             if event.peer == q.leader_id:
