@@ -23,7 +23,7 @@ from cotidal.log.checkpoint import (
     encode_offsets,
 )
 from cotidal.log.contract import LogConfig, Opened, log_config
-from cotidal.log.failure import LogError
+from cotidal.log.failure import LogError, WrongTopic
 from cotidal.log.log import Log
 from cotidal.log.memory import MemoryFiles
 from cotidal.log.metadata_store import METADATA_PARTITION, MetadataStore
@@ -50,6 +50,7 @@ NEVER: Final = (1 << 63) - 1
 CHECKPOINT_US: Final = 60 * SECOND
 METADATA_SEGMENT_BYTES: Final = 64 * 1024
 DOOMED: Final = "-delete"
+STRAY: Final = "-stray"
 
 Work = Callable[[], tuple[Event, ...]]
 
@@ -292,19 +293,18 @@ class Disk:
             return
         lane = self.lanes[partition] = Lane(self, partition, effect.topic_id)
         lane.flush_messages = int(effect.settings.get("flush.messages", NEVER))
+        if not self._files.exists(f"{DATA}/{partition}"):
+            self._forget(partition)  # of a deleted topic of this name, after a crash
 
         def work() -> tuple[Event, ...]:
+            point = self._recovery_points.get(partition, Offset(0))
+            start = self._log_starts.get(partition, Offset(0))
             try:
-                lane.log = Log.open(
-                    self._files,
-                    f"{DATA}/{partition}",
-                    log_config(effect.settings),
-                    topic_id=effect.topic_id,
-                    clean=self._clean,
-                    recovery_point=self._recovery_points.get(partition, Offset(0)),
-                    log_start=self._log_starts.get(partition, Offset(0)),
-                    now_wall=self._wall(),
-                )
+                try:
+                    lane.log = self._open(effect, recovery_point=point, log_start=start)
+                except WrongTopic:  # a crash came between a deletion and its renaming
+                    self._put_aside(partition, effect.topic_id)
+                    lane.log = self._open(effect, recovery_point=Offset(0), log_start=Offset(0))
             except LogError as error:
                 return (LogFailed(partition, str(error)),)
             told = self._opened(lane, lane.log.opened)
@@ -312,6 +312,27 @@ class Disk:
             return told
 
         lane.run(work, self._took(sync=True))
+
+    def _open(self, effect: fx.OpenLog, *, recovery_point: Offset, log_start: Offset) -> Log:
+        return Log.open(
+            self._files,
+            f"{DATA}/{effect.partition}",
+            log_config(effect.settings),
+            topic_id=effect.topic_id,
+            clean=self._clean,
+            recovery_point=recovery_point,
+            log_start=log_start,
+            now_wall=self._wall(),
+        )
+
+    def _put_aside(self, partition: TopicPartition, topic_id: Uuid) -> None:
+        stray = f"{DATA}/{partition}.{topic_id.hex()}{STRAY}"
+        self._files.rename(f"{DATA}/{partition}", stray)
+        self._files.sync_directory(DATA)
+
+    def _forget(self, partition: TopicPartition) -> None:
+        for offsets in (self._high_watermarks, self._recovery_points, self._log_starts):
+            offsets.pop(partition, None)
 
     def _opened(self, lane: Lane, opened: Opened) -> tuple[Event, ...]:
         return (
@@ -348,6 +369,8 @@ class Disk:
         def work(log: Log) -> tuple[Event, ...]:
             opened = cut(log)
             self.on_cut(partition, opened.end_offset)
+            # What is written next at these offsets is not on the disk yet.
+            self._save_log_offsets()
             return self._opened(lane, opened)
 
         self._slow(lane, work)
@@ -387,8 +410,7 @@ class Disk:
                 pass  # what cannot be flushed is about to be removed
         lane.log = None
         del self.lanes[partition]
-        for offsets in (self._high_watermarks, self._recovery_points, self._log_starts):
-            offsets.pop(partition, None)
+        self._forget(partition)
         if self._files.exists(f"{DATA}/{partition}"):
             self._files.rename(f"{DATA}/{partition}", doomed)
             self._files.sync_directory(DATA)
