@@ -84,7 +84,7 @@ class Lane:
         self._waiting: deque[Callable[[], None]] = deque()
 
     def when_free(self, begin: Callable[[], None]) -> None:
-        if self.busy:
+        if self.busy or self._waiting:
             self._waiting.append(begin)
         else:
             begin()
