@@ -175,13 +175,15 @@ class Nemesis:
         return True
 
     def _await_end(self, machine: Machine) -> None:
-        if machine.process is None:
-            self._start_later(machine.node_id)
-        elif self._active:
+        if machine.process is not None:
             self._later(200 * MS, self._await_end, machine)
+        elif self._active:
+            self._start_later(machine.node_id)
+        else:
+            self._start(machine.node_id)
 
     def _lose_patience(self, process: Process) -> None:
-        if process.alive and self._active:
+        if process.alive:
             self._probes.see("a stop that took longer than 30 s")
             self._world.kill(process.node_id)
 

@@ -119,6 +119,8 @@ class Client:
         self.host = world.add_client_host()
         self.entropy = Entropy(world.rooms.clients.next_u64())
         self.leaders: dict[TopicPartition, Leader] = {}
+        self.epochs: dict[TopicPartition, int] = {}
+        """The latest leader epoch heard of: what a broker says that is behind it is not believed."""
         self.topic_ids: dict[str, Uuid] = {}
         self.stopped = False
         self._talks: dict[Address, _Talk] = {}
@@ -193,9 +195,9 @@ class Client:
             self.topic_ids[topic.name] = topic.topic_id
             for partition in topic.partitions:
                 place = TopicPartition(topic.name, partition.partition_index)
-                known = self.leaders.get(place)
-                if known is not None and known.epoch > partition.leader_epoch:
-                    continue  # an old answer of a broker that is behind
+                if self.epochs.get(place, -1) > partition.leader_epoch:
+                    continue
+                self.epochs[place] = partition.leader_epoch
                 address = addresses.get(partition.leader_id)
                 if address is None:
                     self.leaders.pop(place, None)

@@ -204,6 +204,7 @@ class Consumer(Client):
             offset = header.next_offset
             place.epoch = header.leader_epoch
         place.offset = offset
+        self.epochs[partition] = max(self.epochs.get(partition, -1), place.epoch)
 
     def _on_error(self, partition: TopicPartition, place: _Place, error: ErrorCode) -> None:
         self._probes.see(f"a fetch refused with {error.name}")
