@@ -118,7 +118,7 @@ class Family:
     def _on_ended(self, node_id: NodeId, code: int) -> None:
         how = f"was killed by signal {-code}" if code < 0 else f"ended with {code}"
         if self._is_stopping:
-            if code != EXIT_STOPPED:
+            if code not in (EXIT_STOPPED, -signal.SIGTERM):  # the latter: before it could hear it
                 self._say(f"node {node_id} {how}")
                 self._worst = self._worst or EXIT_FAILED
         elif not self._is_up:

@@ -27,8 +27,11 @@ DEFAULT_DATA: Final = "cotidal-data"
 DEFAULT_PORT: Final = 9092
 PORTS_TRIED: Final = 100
 CONTROLLER_PORTS_AWAY: Final = 10_000
-"""Controllers listen on ports this far from those of clients: near enough to be recognised, and
-outside the range from which systems take the ports of callers."""
+"""Controllers listen on ports this far from those of clients: near enough to be recognised."""
+
+CALLERS_PORTS_FROM: Final = 32_768
+"""From here on systems take the ports of callers (Linux; others higher up). A node that knocks at
+one of them while its owner is down may be given that very port."""
 
 EACH_ITS_OWN: Final = (
     "node.id",
@@ -321,7 +324,9 @@ def client_ports(brokers: int, port: int | None) -> list[int]:
 def ports_beside(ports: list[int]) -> list[int]:
     """A free one for each controller."""
     away = CONTROLLER_PORTS_AWAY
-    first = ports[0] + (away if ports[-1] + away + PORTS_TRIED <= 65535 else -away)
+    highest = CALLERS_PORTS_FROM - PORTS_TRIED - len(ports)
+    choices = (ports[0] + away, ports[0] - away, away + ports[0] % away)
+    first = next(port for port in choices if 1024 <= port <= highest)
     tried = range(first, first + PORTS_TRIED + len(ports))
     free = (each for each in tried if each not in ports and is_free("127.0.0.1", each))
     found = list(islice(free, len(ports)))
