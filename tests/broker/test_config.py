@@ -8,12 +8,14 @@ import pytest
 
 from cotidal.broker.config import (
     ConfigError,
+    Voter,
     bound_addresses,
     from_environment,
     load_config,
     make_config,
 )
 from cotidal.broker.listeners import Listener
+from cotidal.values import NodeId
 
 LEAST = {"node.id": "1", "log.dirs": "/data"}
 
@@ -50,6 +52,24 @@ def test_a_combined_kraft_node_is_understood() -> None:
     assert config.metadata_dir == "/data"
     assert config.rack == "a"
     assert config.metrics == Listener("METRICS", "localhost", 0)
+
+
+@pytest.mark.parametrize("roles", ["broker", "controller", "broker,controller"])
+def test_a_node_of_a_cluster_may_be_either_or_both(roles: str) -> None:
+    node, listeners = ("9", "PLAINTEXT://:9092") if roles == "broker" else ("1", "CONTROLLER://:1")
+    if roles == "broker,controller":
+        listeners += ",PLAINTEXT://:9092"
+    config = make_config(
+        {
+            **LEAST,
+            "node.id": node,
+            "process.roles": roles,
+            "listeners": listeners,
+            "controller.quorum.voters": "1@a.example:9093, 2@[::1]:9094",
+        }
+    )
+    assert config.roles == tuple(roles.split(","))
+    assert config.voters == (Voter(NodeId(1), "a.example", 9093), Voter(NodeId(2), "::1", 9094))
 
 
 def test_a_port_of_zero_is_told_as_the_one_that_was_found() -> None:

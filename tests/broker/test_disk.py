@@ -32,6 +32,7 @@ from cotidal.node.effects import (
     SaveEpochs,
     SaveHighWatermarks,
     SaveProducers,
+    StartOver,
     TruncateTo,
     Want,
 )
@@ -443,6 +444,48 @@ def test_truncation_times_sizes_and_retention_are_answered(run: Run) -> None:
         assert measured.sizes[0][1] > 0
 
     run(script)
+
+
+def test_a_log_that_starts_over_begins_where_it_is_told_also_after_a_crash(run: Run) -> None:
+    async def before(world: World) -> None:
+        await world.open(ONE)
+        for offset in range(5):
+            world.append(ONE, offset, b"old")
+        world.disk.start_over(StartOver(ONE, Offset(100)))
+        opened = await world.event(LogOpened)
+        assert (opened.start_offset, opened.end_offset, opened.epochs) == (100, 100, ())
+        world.append(ONE, 100, b"new")
+
+    files = MemoryFiles()
+    run(before, files)
+    files.crash()
+
+    async def after(world: World) -> None:
+        opened = await world.open(ONE)
+        assert (opened.start_offset, opened.end_offset) == (100, 101)
+
+    run(after, files)
+
+
+def test_a_cut_log_does_not_claim_that_what_comes_next_is_on_the_disk(run: Run) -> None:
+    files = MemoryFiles()
+
+    async def written(world: World) -> None:
+        await world.open(ONE)
+        for offset in range(5):
+            world.append(ONE, offset, b"old")
+        await world.disk.close()
+
+    async def cut(world: World) -> None:
+        await world.open(ONE)
+        world.disk.truncate_to(TruncateTo(ONE, Offset(2)))
+        await world.event(LogOpened)
+        path = "/data/recovery-point-offset-checkpoint"
+        while b"one 0 2" not in files.read(path):
+            await asyncio.sleep(0.001)
+
+    run(written, files)
+    run(cut, files)
 
 
 def test_an_append_time_is_stamped_and_told(run: Run) -> None:

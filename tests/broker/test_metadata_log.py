@@ -12,9 +12,21 @@ from cotidal.broker.metadata_log import MetadataError, MetadataLog, decode_batch
 from cotidal.log.memory import MemoryFiles
 from cotidal.messages.records.metadata import NoOpRecord, TopicRecord
 from cotidal.messages.records.quorum import LeaderChangeMessage, QuorumStateData
-from cotidal.node.effects import MetadataBatch, Persist, PersistToken, QuorumState
-from cotidal.node.events import Persisted
-from cotidal.values import LeaderEpoch, Offset, Uuid, WallMillis
+from cotidal.node.effects import (
+    CutMetadata,
+    FetchedMetadata,
+    MetadataBatch,
+    Persist,
+    PersistToken,
+    QuorumState,
+    Read,
+    ReadToken,
+    Want,
+)
+from cotidal.node.events import Persisted, ReadDone
+from cotidal.values import LeaderEpoch, Offset, TopicPartition, Uuid, WallMillis
+from cotidal.wire.batch import read_batches
+from cotidal.wire.metadata_batch import read_metadata_batches
 
 SETTINGS = {"metadata.log.segment.bytes": 1 << 20, "metadata.log.segment.ms": 1 << 40}
 STATE = QuorumStateData(leader_id=1, leader_epoch=7, voted_id=1, voted_directory_id=Uuid(b"d" * 16))
@@ -28,6 +40,7 @@ TOPICS = MetadataBatch(
     False,
     WallMillis(2000),
 )
+METADATA = TopicPartition("__cluster_metadata", 0)
 
 
 class World:
@@ -51,6 +64,15 @@ class World:
         while Persisted(PersistToken(token)) not in self.posted:
             assert (self.faults, self.broken) == ([], [])
             await asyncio.sleep(0.001)
+
+    async def read(self, offset: int, below: int) -> bytes | memoryview | str:
+        want = Want(METADATA, Offset(offset), 1 << 20, Offset(below))
+        self.log.read(Read(ReadToken(offset), (want,), 1 << 20))
+        while not isinstance(self.posted[-1], ReadDone):
+            assert not self.faults
+            await asyncio.sleep(0.001)
+        (found,) = self.posted.pop().results
+        return found
 
 
 def play(files: MemoryFiles, script: Callable[[World], Coroutine[Any, Any, None]]) -> None:
@@ -133,3 +155,39 @@ def test_a_quorum_state_that_cannot_be_read_keeps_the_node_from_starting() -> No
     play(files, write)
     files.write("/data/__cluster_metadata-0/quorum-state", b"not json")
     play(files, read)
+
+
+def test_a_follower_takes_over_what_its_leader_wrote_byte_for_byte() -> None:
+    async def lead(world: World) -> None:
+        await world.persisted(1, LEADER, TOPICS)
+        assert read_batches(await world.read(0, 1)).headers[-1].next_offset == 1
+        told = await world.read(0, 3)
+        copied.append(bytes(told))
+
+    async def follow(world: World) -> None:
+        batches = read_batches(copied[0])
+        await world.persisted(1, FetchedMetadata(Offset(0), batches))
+        assert bytes(await world.read(0, 3)) == copied[0]
+        read = read_metadata_batches(read_batches(await world.read(0, 3)))
+        assert tuple(MetadataBatch(*batch) for batch in read) == (LEADER, TOPICS)
+
+    copied: list[bytes] = []
+    play(MemoryFiles(), lead)
+    play(MemoryFiles(), follow)
+
+
+def test_what_was_cut_is_gone_for_readers_and_after_a_crash() -> None:
+    files = MemoryFiles()
+
+    async def cut(world: World) -> None:
+        await world.persisted(1, LEADER, TOPICS)
+        await world.persisted(2, CutMetadata(Offset(1)))
+        assert read_batches(await world.read(0, 1)).headers[-1].next_offset == 1
+        assert isinstance(await world.read(7, 9), str)  # out of range: a sentence, no fault
+
+    async def again(world: World) -> None:
+        assert world.log.load().batches == (LEADER,)
+
+    play(files, cut)
+    files.crash(lambda n: 0)
+    play(files, again)

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from cotidal.cli.up import configure, ports_beside
+
 Up = Callable[..., Any]
 
 
@@ -149,6 +151,53 @@ def test_what_is_not_there_is_said_with_status_2(
     outcome = offline("up", *arguments)
     assert outcome.status == 2
     assert sentence in outcome.err
+
+
+def test_a_directory_goes_on_with_as_many_brokers_as_it_has(offline: Any, data_dir: Path) -> None:
+    for node in ("1", "2", "3"):
+        path = str(data_dir / f"node-{node}")
+        assert offline("format", "--data", path, "--node-id", node).status == 0
+    for brokers in ("1", "2", "5"):
+        outcome = offline("up", "--data", str(data_dir), "--brokers", brokers)
+        assert outcome.status == 1
+        assert "holds the data of 3 brokers; run it with --brokers 3" in outcome.err
+    one = data_dir / "node-1"
+    outcome = offline("up", "--data", str(one), "--brokers", "3")
+    assert outcome.status == 1
+    assert f"{one} holds the data of one broker" in outcome.err
+
+
+def test_a_directory_of_other_files_is_not_filled_with_brokers(
+    offline: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    outcome = offline("up", "--data", str(tmp_path), "--brokers", "3")
+    assert outcome.status == 1
+    assert "holds other files and no cotidal data" in outcome.err
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+@pytest.mark.parametrize("brokers", range(2, 8))
+def test_settings_of_a_cluster_suit_its_size(brokers: int, tmp_path: Path) -> None:
+    configs = configure(brokers, str(tmp_path), None, {"num.partitions": "7"})
+    factor, in_sync = (3, 2) if brokers >= 3 else (2, 1)
+    for number, config in enumerate(configs, 1):
+        assert config.node_id == number
+        assert config.rack == f"rack-{number}"
+        assert config.number("default.replication.factor") == factor
+        assert config.number("min.insync.replicas") == in_sync
+        assert config.number("num.partitions") == 7
+        is_voter = any(voter.node_id == number for voter in config.voters)
+        assert is_voter == ("controller" in config.roles)
+    assert len({each.port for config in configs for each in config.listeners}) == sum(
+        len(config.listeners) for config in configs
+    )
+    assert len(configs[0].voters) == {2: 2, 3: 3, 4: 3}.get(brokers, 5)
+
+
+def test_controllers_never_listen_where_callers_get_their_ports() -> None:
+    for port in (1024, 9092, 22_500, 30_000, 40_000, 65_000):
+        assert all(1024 <= found < 32_768 for found in ports_beside([port, port + 1, port + 2]))
 
 
 def test_a_wrong_setting_is_one_sentence_with_status_2(offline: Any, data_dir: Path) -> None:

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
@@ -19,6 +20,7 @@ from typing import Any, Final
 import psutil
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+
 from real_node import free_port
 
 PYTHON: Final = [sys.executable, "-W", "error", "-m", "cotidal"]
@@ -185,7 +187,7 @@ class Writing:
 
     def longest_gap_s(self) -> float:
         times = sorted(self.acknowledged.values())
-        return max(b - a for a, b in zip(times, times[1:], strict=False))
+        return max(after - before for before, after in pairwise(times))
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
         if error is not None:
@@ -211,9 +213,8 @@ def read_all(bootstrap: str, topic: str, partition: int, wanted: set[bytes]) -> 
         consumer.assign([TopicPartition(topic, partition, 0)])
         deadline = time.monotonic() + 20
         while not wanted <= set(found) and time.monotonic() < deadline:
-            for message in consumer.consume(5_000, 0.2):
-                if message.error() is None:
-                    found.append(message.value())
+            messages = consumer.consume(5_000, 0.2)
+            found += [message.value() for message in messages if message.error() is None]
     finally:
         consumer.close()
     return found
