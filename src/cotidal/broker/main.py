@@ -17,18 +17,18 @@ import time
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from cotidal.api.registry import APIS, INTERNAL
 from cotidal.broker import memory
 from cotidal.broker.config import BrokerConfig, bound_addresses
 from cotidal.broker.counters import Counters
 from cotidal.broker.disk import Disk
 from cotidal.broker.driver import Driver, wall_millis
+from cotidal.broker.identity import gate, node_config
 from cotidal.broker.journal import Journal, LibrarySink, stream_sink
 from cotidal.broker.listeners import Listener, ListenerError, bind, bracketed
 from cotidal.broker.metadata_log import MetadataError, MetadataLog
 from cotidal.broker.metrics import Exposition, Gauges, MetricsEndpoint, NodeCollector
 from cotidal.broker.peers import Peers
-from cotidal.broker.server import Bounds, Gate, Server
+from cotidal.broker.server import Bounds, Server
 from cotidal.broker.storage import Storage, StorageError, mark_clean, new_id, open_storage
 from cotidal.core.machine import Entropy
 from cotidal.limits import (
@@ -43,10 +43,8 @@ from cotidal.log.files import OsFiles
 from cotidal.log.filesystem import FileSystem
 from cotidal.log.metadata_store import METADATA_PARTITION
 from cotidal.messages.rpc.apis import APIS as KNOWN
-from cotidal.messages.rpc.apis import ApiKey
 from cotidal.node.effects import (
     CloseConnection,
-    Endpoint,
     Note,
     PauseReading,
     Persist,
@@ -58,7 +56,6 @@ from cotidal.node.effects import (
 )
 from cotidal.node.events import ShutdownRequested, Started
 from cotidal.node.node import Node
-from cotidal.node.state import NodeConfig
 from cotidal.values import BrokerEpoch
 from cotidal.wire.metadata_batch import read_metadata_batches
 
@@ -322,66 +319,6 @@ class Running:
 
 
 _METADATA_SETTINGS = ("metadata.log.segment.bytes", "metadata.log.segment.ms")
-
-
-_QUORUM: Final = (ApiKey.VOTE, ApiKey.BEGIN_QUORUM_EPOCH, ApiKey.END_QUORUM_EPOCH)
-
-
-def gate(name: str, is_controller: bool) -> Gate:
-    """What may be asked at a listener: clients' requests, or those of other nodes."""
-    if not is_controller:
-        return Gate(name, {key: (api.oldest, api.newest) for key, api in APIS.items()})
-    served = {
-        key: (api.oldest, api.newest)
-        for key, api in (APIS | INTERNAL).items()
-        if api.controller_listener
-    }
-    for key in _QUORUM:
-        served[int(key)] = (KNOWN[key].first_version, KNOWN[key].last_stable_version)
-    return Gate(name, served)
-
-
-def node_config(
-    config: BrokerConfig,
-    storage: Storage,
-    addresses: tuple[Listener, ...],
-    bound: tuple[Listener, ...],
-) -> NodeConfig:
-    endpoints = tuple(Endpoint(*address) for address in addresses)
-    return NodeConfig(
-        node_id=config.node_id,
-        cluster_id=storage.meta.cluster_id,
-        directory_id=storage.meta.directory_id,
-        endpoints=endpoints,
-        controller_endpoints=_controller_endpoints(config, bound) or endpoints[:1],
-        rack=config.rack,
-        settings=config.settings,
-        log_directory=config.log_dirs[0],
-        voters=tuple(
-            (voter.node_id, Endpoint(config.controller_listeners[0], voter.host, voter.port))
-            for voter in config.voters
-        ),
-        is_broker="broker" in config.roles,
-    )
-
-
-def _controller_endpoints(
-    config: BrokerConfig, bound: tuple[Listener, ...]
-) -> tuple[Endpoint, ...]:
-    """Where other controllers find this one: as controller.quorum.voters says, if it does.
-
-    A node alone has no such listener, and none is needed: it asks nobody but itself.
-    """
-    if "controller" not in config.roles:
-        return ()
-    told = {voter.node_id: voter for voter in config.voters}.get(config.node_id)
-    return tuple(
-        Endpoint(each.name, told.host, told.port)
-        if told is not None
-        else Endpoint(each.name, each.host or "localhost", each.port)
-        for each in bound
-        if each.name in config.controller_listeners
-    )
 
 
 def server_bounds(config: BrokerConfig) -> Bounds:

@@ -15,7 +15,9 @@ from cotidal.node.state import NodeState
 from cotidal.values import NodeId
 
 CONTROL_LANE: Final = "control"
-"""Registration, heartbeats, ISR proposals, forwarded requests."""
+"""Registration, heartbeats, ISR proposals."""
+FORWARD_LANE: Final = "forward"
+"""What clients ask of the controller: may take long, and no heartbeat may wait behind it."""
 QUORUM_LANE: Final = "quorum"
 
 

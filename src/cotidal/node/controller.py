@@ -339,7 +339,7 @@ def _forward(state: NodeState, slot: Slot) -> None:
         state,
         leader.node_id,
         leader.endpoint,
-        lane=calls.CONTROL_LANE,
+        lane=calls.FORWARD_LANE,
         api=ApiKey(request.api_key),
         version=request.api_version,
         message=request.message,
