@@ -16,7 +16,6 @@ from functools import cache
 from typing import Any, Final
 
 from cotidal.errors import MalformedFrame
-from cotidal.messages.records.group import GroupMetadataValue, OffsetCommitValue
 from cotidal.wire.codec import codec_of, decode_record, encode_record, module_codecs
 from cotidal.wire.codec.entry import Codec
 from cotidal.wire.primitives import Buffer, pack_h, read_uvarint, unpack_h, write_uvarint
@@ -38,6 +37,9 @@ class Coordinator(Enum):
 
 def written_version(record: Any) -> int:
     """The version in which this record is written."""
+    # Loaded when first needed: a node without groups starts without their records.
+    from cotidal.messages.records.group import GroupMetadataValue, OffsetCommitValue
+
     if isinstance(record, GroupMetadataValue):
         return 3
     if isinstance(record, OffsetCommitValue) and record.expire_timestamp != NO_EXPIRY:

@@ -149,8 +149,13 @@ class Decisions(RuleBasedStateMachine):
         proposed: Iterable[NodeId],
         by_hand: bool,
     ) -> None:
-        if new.leader in old.isr or new.leader in old.elr or new.leader in proposed:
-            self.seen.add("eligible elected" if new.leader in old.elr else "in sync elected")
+        if new.leader in old.isr or new.leader in proposed:
+            self.seen.add("in sync elected")
+            return
+        if new.leader in old.elr and new.recovery_state == old.recovery_state:
+            acceptable = acceptable_in(self.image, new)
+            assert not any(acceptable(node) for node in old.isr if node in new.replicas)
+            self.seen.add("eligible elected")
             return
         assert new.recovery_state == RECOVERING
         assert (new.isr, new.elr, new.last_known_elr) == ((new.leader,), (), ())

@@ -154,10 +154,23 @@ def test_second_incarnation_is_refused_while_nothing_is_known_of_the_first(term,
     assert Probe(1, term.cluster.epoch(1)) in term.sessions.unheard(term.cluster.image)
 
 
-def test_second_incarnation_is_welcome_when_the_first_was_never_heard_and_refuses(term, registers):
-    """Though its fencing has been decided by another controller, or not at all."""
-    term.sessions.of[1].refused = True
+def test_second_incarnation_is_welcome_when_the_listener_of_the_first_refuses(term, registers):
+    term.refused(1)
+    assert not term.sessions.is_alive(1, term.now)
     assert not isinstance(term.register(registers(1, life=1)), Refusal)
+
+
+def test_new_life_has_a_session_of_its_own(term, registers):
+    term.beat(1, offset=50)
+    term.refused(1)
+    term.register(registers(1, life=1))
+    session = term.sessions.of[1]
+    assert (session.epoch, session.metadata_offset) == (term.cluster.epoch(1), -1)
+    assert not session.refusals_lie, "it was another one that was refused"
+    term.beat(1)
+    assert not term.fenced(1)
+    term.refused(1)
+    assert term.fenced(1)
 
 
 def test_second_incarnation_is_welcome_when_the_session_of_the_first_is_over(term, registers):

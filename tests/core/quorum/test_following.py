@@ -7,6 +7,7 @@ from cotidal.core.quorum import effects as fx
 from cotidal.core.quorum import events as ev
 from cotidal.core.quorum.log_view import EpochEnd
 from cotidal.errors import ErrorCode
+from cotidal.messages.records.quorum import Endpoint
 from cotidal.values import LeaderEpoch, NodeId, Offset
 from quorum_bench import NONE, Bench, batch, hint, key, log, stored
 from quorum_world import voters
@@ -174,8 +175,6 @@ def test_an_observer_follows_whom_it_is_told_of_and_asks_around_when_that_one_is
 
 
 def test_a_voter_with_other_endpoints_than_its_record_tells_the_leader() -> None:
-    from cotidal.messages.records.quorum import Endpoint
-
     mine = (Endpoint("CONTROLLER", "new-host", 9093),)
     bench = Bench(config={"endpoints": mine}).start().follow()
     effects = bench.fetched()

@@ -143,10 +143,7 @@ def test_every_other_event_in_every_state_keeps_every_promise(place: str) -> Non
         bench.wait(30)
         bench.step(second)
         bench.wait(5_000)
-        is_stopping = ev.ShutdownAsked() in (first, second) and any(
-            isinstance(event, ev.ShutdownAsked) for event in (first, second)
-        )
-        if is_stopping or place == "Stopping":
+        if place == "Stopping" or any(isinstance(e, ev.ShutdownAsked) for e in (first, second)):
             assert len(bench.of(fx.Stopped)) == 1
 
 

@@ -9,7 +9,8 @@ as decisions: a broker that is silent for a session is fenced.
   S3  a refused connection is a claim about one incarnation: it says nothing of a later one, and it
       is not believed again when the broker has spoken after it (its listener is elsewhere)
   S4  another incarnation of a broker is refused while the old one is alive: it is active, its
-      session has not expired, and it has spoken in this term or its listener does not refuse
+      session has not expired, and its listener has not refused since it last spoke. So a restart
+      after kill -9 need not wait for a session to end
   S5  a broker that shuts down may go when every active broker has applied the records that took its
       leaderships away
 
@@ -115,7 +116,7 @@ class Sessions:
         session = self.of.get(node_id)
         if session is None or now >= session.last_contact + self.timeout_ms:
             return False
-        return session.heard or not session.refused
+        return not session.refused
 
     def everyone_knows(self, image: Image, node_id: NodeId) -> bool:
         """S5. Whoever is active and has not said yet how far it is does not know."""

@@ -141,6 +141,7 @@ def test_broker_that_is_not_active_gets_nothing_back(scene):
     cluster = scene()
     cluster.create("orders", *[(1, 2, 3)] * 4)
     cluster.apply(decide_fence(cluster.controller, 1))
+    assert elections.imbalanced(cluster.controller) == {}
     assert decide_preferred(cluster.controller) == ()
 
 

@@ -72,6 +72,11 @@ def test_preferred_election_leaves_the_leader_when_the_first_replica_is_out():
     assert changes(before, election=Election.PREFERRED) == before
 
 
+def test_eligible_replica_does_not_lead_while_somebody_is_in_sync():
+    before = partition(leader=2, isr=(2,), elr=(1,))
+    assert changes(before, election=Election.PREFERRED) == before
+
+
 def test_below_min_isr_whoever_leaves_the_isr_is_eligible():
     after = changes(partition(isr=(1, 2)), isr=(1,))
     assert (after.isr, after.elr) == ((1,), (2,))
