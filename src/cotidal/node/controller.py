@@ -223,6 +223,7 @@ def follow(state: NodeState) -> None:
 
 def begin(state: NodeState, slot: Slot, owner: Owner) -> None:
     """A request that the controller decides."""
+    state.control_moved = True
     duty = state.controller
     request = slot.request
     if duty.controller is None:

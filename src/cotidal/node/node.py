@@ -108,6 +108,7 @@ class Node:
                 self._on_call_failed(event)
             case Ticked(wall):
                 state.wall = wall
+                state.control_moved = True
                 self._on_ticked()
             case ConnectionOpened(connection, listener, peer):
                 state.connections[connection] = Connection(
@@ -152,20 +153,21 @@ class Node:
 
     def next_deadline(self) -> Millis | None:
         state = self._state
-        due = None
-        for deadline in (
+        if state.control_moved:
+            state.control_moved = False
+            state.control_deadline = _earliest(
+                quorum.next_deadline(state),
+                controller.next_deadline(state),
+                housekeeping.next_deadline(state),
+            )
+        return _earliest(
+            state.control_deadline,
             fetch.next_deadline(state),
             produce.next_deadline(state),
-            housekeeping.next_deadline(state),
-            quorum.next_deadline(state),
-            controller.next_deadline(state),
             lifecycle.next_deadline(state),
             proposals.next_deadline(state),
             state.fetcher_wake,
-        ):
-            if deadline is not None and (due is None or deadline < due):
-                due = deadline
-        return due
+        )
 
     def _finish(self) -> tuple[Effect, ...]:
         """Everything that is done once for all that happened in a step."""
@@ -400,6 +402,10 @@ class Node:
         housekeeping.save_high_watermarks(state)
         state.out.append(Note("info", "stopping"))
         quorum.step(state, ShutdownAsked())
+
+
+def _earliest(*deadlines: Millis | None) -> Millis | None:
+    return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
 
 def _begin_fetch(state: NodeState, slot: Slot, request: FetchRequest) -> None:

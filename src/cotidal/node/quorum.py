@@ -143,6 +143,7 @@ def start(state: NodeState, event: Started) -> None:
 
 
 def step(state: NodeState, event: qev.Event) -> None:
+    state.control_moved = True
     for effect in state.quorum.machine.step(event, state.now):
         _obey(state, effect)
 

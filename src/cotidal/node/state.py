@@ -66,6 +66,8 @@ class NodeState:
         "calls_to_self",
         "config",
         "connections",
+        "control_deadline",
+        "control_moved",
         "controller",
         "deadlines",
         "dirty_fetches",
@@ -150,6 +152,10 @@ class NodeState:
         self.isr_under_way = False
         self.isr_retry_at: Millis | None = None
         self.next_shrink: Millis | None = None
+        self.control_moved = True
+        """Quorum or controller have moved: when they are next due must be asked again. Not with
+        every produce: that would cost more than the produce."""
+        self.control_deadline: Millis | None = None
         self.gone = False
         """The broker's life is over: the quorum's may end too."""
         self.serving = False
