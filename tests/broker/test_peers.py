@@ -14,7 +14,7 @@ import uvloop
 
 from cotidal.broker import peers as peers_module
 from cotidal.broker.counters import Counters
-from cotidal.broker.peers import Peers
+from cotidal.broker.peers import Peers, reconnect_delay_s
 from cotidal.messages.rpc.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from cotidal.node.effects import Call, CallToken, Endpoint, KeepConnected
 from cotidal.node.events import CallFailed, PeerConnected, PeerLost, Replied
@@ -341,11 +341,13 @@ def test_a_kept_connection_is_told_lost_and_made_again(play: Play) -> None:
     play(script)
 
 
-def test_a_process_that_died_is_told_as_refused_after_the_loss(
-    play: Play, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(peers_module, "STOOD_S", 0.0)
+def test_knocking_begins_at_once_and_slows_down_to_ten_a_second() -> None:
+    assert reconnect_delay_s(0) == 0
+    for attempts, longest in ((1, 0.01), (2, 0.02), (3, 0.04), (4, 0.08), (5, 0.1), (10**6, 0.1)):
+        assert longest / 2 <= reconnect_delay_s(attempts) <= longest
 
+
+def test_a_process_that_died_is_told_as_refused_after_the_loss(play: Play) -> None:
     async def script(world: World) -> None:
         other = await world.other()
         world.keep(other.endpoint())

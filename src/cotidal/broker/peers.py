@@ -31,9 +31,11 @@ from cotidal.values import NodeId
 from cotidal.wire.codec import decode_response
 from cotidal.wire.frames import FrameReader, read_response_header, request_buffers
 
-RECONNECT_MIN_S: Final = 0.02
+RECONNECT_FIRST_S: Final = 0.01
 RECONNECT_MAX_S: Final = 0.1
-"""By lot, so that nodes that were started together do not knock together."""
+"""Doubled from attempt to attempt, less up to a half by lot, so that nodes that were started
+together do not knock together. A dying process may take one more connection before it refuses: the
+first pauses are part of the time in which its death is noticed."""
 
 CONNECT_TIMEOUT_S: Final = 1.0
 """Of a kept connection; a call's own time bounds that of a lane."""
@@ -193,6 +195,7 @@ class Kept(asyncio.Protocol):
     """A connection for its own sake, made again and again until it is given up."""
 
     __slots__ = (
+        "_attempts",
         "_dialling",
         "_given_up",
         "_peers",
@@ -208,6 +211,8 @@ class Kept(asyncio.Protocol):
         self.endpoint = endpoint
         self._peers = peers
         self._given_up = False
+        self._attempts = 0
+        """Since the connection last stood for a while."""
         self._transport: asyncio.Transport | None = None
         self._since = 0.0
         self._timer: asyncio.TimerHandle | None = None
@@ -246,17 +251,26 @@ class Kept(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         if self._transport is not None:
             self._transport = None
-            stood = self._peers.loop.time() - self._since >= STOOD_S
-            self._on_lost(refused=False, at_once=stood)
+            if self._peers.loop.time() - self._since >= STOOD_S:
+                self._attempts = 0
+            self._on_lost(refused=False)
 
-    def _on_lost(self, *, refused: bool, at_once: bool = False) -> None:
+    def _on_lost(self, *, refused: bool) -> None:
         self._peers.post(PeerLost(self.node_id, refused))
-        delay = 0.0 if at_once else random.uniform(RECONNECT_MIN_S, RECONNECT_MAX_S)
-        self._timer = self._peers.loop.call_later(delay, self._again)
+        self._timer = self._peers.loop.call_later(reconnect_delay_s(self._attempts), self._again)
+        self._attempts += 1
 
     def _again(self) -> None:
         self._timer = None
         self._dialling = self._peers.spawn(self._dial())
+
+
+def reconnect_delay_s(attempts: int) -> float:
+    """None at first: whether it is refused then is the news."""
+    if attempts == 0:
+        return 0.0
+    longest = min(RECONNECT_FIRST_S * (1 << min(attempts - 1, 10)), RECONNECT_MAX_S)
+    return longest * random.uniform(0.5, 1.0)
 
 
 class Peers:
