@@ -17,7 +17,7 @@ from cotidal import settings
 from cotidal.settings import Dynamic, OneOf, Range, Setting
 from reference_table import code, table
 
-_ONE_NODE: Final = "a cluster has one node"
+_NOT_YET: Final = "not read yet: a fixed value holds"
 _NO_GROUPS: Final = "there are no consumer groups"
 _NO_TRANSACTIONS: Final = "there are no transactions"
 _NO_COMPACTION: Final = "nothing is compacted"
@@ -27,25 +27,19 @@ _NO_QUOTAS: Final = "there are no quotas"
 _FIXED: Final = "the bound is fixed; see limits"
 
 PENDING: Final[Mapping[str, str]] = {
-    "inter.broker.listener.name": _ONE_NODE,
-    "security.inter.broker.protocol": _ONE_NODE,
-    "controller.quorum.*": _ONE_NODE,
-    "controller.socket.timeout.ms": _ONE_NODE,
-    "broker.heartbeat.interval.ms": _ONE_NODE,
-    "broker.session.timeout.ms": _ONE_NODE,
-    "initial.broker.registration.timeout.ms": _ONE_NODE,
-    "request.timeout.ms": _ONE_NODE,
-    "replica.lag.time.max.ms": _ONE_NODE,
-    "replica.fetch.*": _ONE_NODE,
-    "replica.socket.*": _ONE_NODE,
-    "replica.selector.class": _ONE_NODE,
-    "auto.leader.rebalance.enable": _ONE_NODE,
-    "leader.imbalance.*": _ONE_NODE,
-    "unclean.leader.election.interval.ms": _ONE_NODE,
-    "controlled.shutdown.enable": _ONE_NODE,
-    "leader.replication.throttled.*": _ONE_NODE,
-    "follower.replication.throttled.*": _ONE_NODE,
-    "replication.quota.*": _ONE_NODE,
+    "inter.broker.listener.name": _NOT_YET,
+    "security.inter.broker.protocol": _NOT_YET,
+    "controller.quorum.[!v]*": _FIXED,
+    "controller.socket.timeout.ms": _NOT_YET,
+    "initial.broker.registration.timeout.ms": _NOT_YET,
+    "request.timeout.ms": _NOT_YET,
+    "replica.fetch.*": _NOT_YET,
+    "replica.socket.*": _NOT_YET,
+    "replica.selector.class": _NOT_YET,
+    "controlled.shutdown.enable": _NOT_YET,
+    "leader.replication.throttled.*": _NOT_YET,
+    "follower.replication.throttled.*": _NOT_YET,
+    "replication.quota.*": _NOT_YET,
     "quota.window.*": _NO_QUOTAS,
     "max.connection.creation.rate": _NO_QUOTAS,
     "offset*": _NO_GROUPS,
@@ -76,8 +70,6 @@ PENDING: Final[Mapping[str, str]] = {
 NAMED_WITHOUT_EFFECT: Final = (
     "core/cluster/decide/topics.py",  # gives the coordinators' topics their settings
     "core/cluster/decide/configs.py",  # checks values against each other
-    "core/cluster/decide/elections.py",  # decides, but no clock asks it to yet
-    "core/cluster/duties.py",  # the controller's clocks, which one node does not wind up
     "core/cluster/snapshot.py",  # says when; nobody takes one yet
 )
 """Modules that may name a pending setting."""
