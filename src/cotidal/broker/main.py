@@ -411,7 +411,8 @@ async def _run(
         loop.add_reader(leash, _on_leash_gone, running, leash)
     await running.start()
     if running._is_serving():
-        where = ", ".join(f"{bracketed(each.host)}:{each.port}" for each in running.addresses)
+        told = running.addresses or config.listeners  # a controller has no address for clients
+        where = ", ".join(f"{bracketed(each.host)}:{each.port}" for each in told)
         journal.info(
             f"node {config.node_id} serving on {where}"
             f" (data in {config.log_dirs[0]}, {_seconds_since_start():.2f} s)"
