@@ -56,7 +56,7 @@ def forget_a_replica(run: Run) -> None:
             run.watch.sweep()
             log.truncate_to(Offset(1))
             del run.watch.ghost.mirrors[process.node_id, ORDERS]
-            return
+            run.watch.sweep()
 
 
 def vote_again(run: Run) -> None:
@@ -82,6 +82,14 @@ def tell_one_node_otherwise(run: Run) -> None:
 def write_other_metadata(run: Run) -> None:
     run.watch.sweep()
     run.watch.ghost.metadata_canon[0] = (1, 0xDEAD)
+
+
+def forget_committed_metadata(run: Run) -> None:
+    for process in run.world.running:
+        if not leads_quorum(process):
+            process.disk.metadata.log.truncate_to(Offset(1))
+            run.watch.ghost.metadata_mirrors.pop(process.node_id, None)
+    run.watch.sweep()
 
 
 def empty_an_isr(run: Run) -> None:
@@ -110,6 +118,7 @@ def raise_epoch(run: Run) -> None:
         (lead_the_quorum_twice, "ONE_QUORUM_LEADER"),
         (tell_one_node_otherwise, "IMAGES_EQUAL"),
         (write_other_metadata, "METADATA_COMMITTED_KEPT"),
+        (forget_committed_metadata, "MAJORITY_HOLDS_COMMITTED"),
         (empty_an_isr, "ISR_WELL_FORMED"),
     ],
 )

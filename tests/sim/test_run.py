@@ -37,7 +37,11 @@ def test_one_seed_is_one_run_whatever_the_hash_seed() -> None:
     for hash_seed in ("1", "2"):
         told = subprocess.run(
             [sys.executable, "-c", _PROGRAM],
-            env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.pathsep.join(sys.path)},
+            env={
+                **os.environ,
+                "PYTHONHASHSEED": hash_seed,
+                "PYTHONPATH": os.pathsep.join(sys.path),
+            },
             capture_output=True,
             text=True,
             check=True,

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Final, assert_never
 
 from cotidal.core.machine import Entropy
@@ -227,15 +228,12 @@ class Disk:
     def read(self, effect: fx.Read) -> None:
         self._read_on(effect, [], effect.max_bytes)
 
-    def _read_on(
-        self, effect: fx.Read, results: list[bytes | memoryview | str], left: int
-    ) -> None:
+    def _read_on(self, effect: fx.Read, results: list[bytes | memoryview | str], left: int) -> None:
         """Read what has no result yet; a log that is busy is waited for."""
         for want in effect.wants[len(results) :]:
             lane = self._lane_to_read(want.partition)
             if lane is not None and lane.busy:
-                rest = left
-                lane.when_free(lambda: self._read_on(effect, results, rest))
+                lane.when_free(partial(self._read_on, effect, results, left))
                 return
             if lane is None or lane.log is None:
                 results.append(f"{want.partition} has no open log on this node")

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import Final, NewType, Protocol
 
 from cotidal.core.machine import Entropy
-from cotidal.sim.agenda import MS, SECOND, Agenda
+from cotidal.sim.agenda import SECOND, Agenda
 
 HostId = NewType("HostId", int)
 Address = tuple[str, int]

@@ -42,7 +42,16 @@ class _Waiting:
 class _Lane:
     """A connection for calls."""
 
-    __slots__ = ("_connection", "_key", "_last", "_output", "_peers", "_reader", "_ready", "waiting")
+    __slots__ = (
+        "_connection",
+        "_key",
+        "_last",
+        "_output",
+        "_peers",
+        "_reader",
+        "_ready",
+        "waiting",
+    )
 
     def __init__(self, peers: Peers, key: tuple[NodeId, str], endpoint: Endpoint) -> None:
         self._peers = peers

@@ -29,7 +29,6 @@ from cotidal.sim.peers import Peers
 from cotidal.sim.server import Gate, Server, gate
 from cotidal.values import BrokerEpoch, NodeId, Uuid, WallMillis
 from cotidal.wire.metadata_batch import read_metadata_batches
-from cotidal.wire.metadata_batch import read_metadata_batches
 
 CLIENT_GATE: Final = gate(is_controller=False)
 CONTROLLER_GATE: Final = gate(is_controller=True)
@@ -162,9 +161,7 @@ class Process:
             fx.Stop: self._on_stop,
         }
         for endpoint in machine.config.controller_endpoints:
-            network.listen(
-                machine.host, endpoint.port, _Door(self, endpoint.name, CONTROLLER_GATE)
-            )
+            network.listen(machine.host, endpoint.port, _Door(self, endpoint.name, CONTROLLER_GATE))
         incarnation_id = Uuid(node_entropy.bytes16())
         store = self.disk.metadata
         self._started = Started(

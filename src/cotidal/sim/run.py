@@ -1,9 +1,9 @@
 """One run: a seed and a plan -> what happened.
 
-    setup     nodes start, the administrator creates the workload's topics
-    faults    producers, consumers and the administrator work while the nemesis strikes
-    healing   faults stop; producers finish; every promise of progress must come about
-    reading   a new consumer reads everything from the beginning; logs are looked at once more
+setup     nodes start, the administrator creates the workload's topics
+faults    producers, consumers and the administrator work while the nemesis strikes
+healing   faults stop; producers finish; every promise of progress must come about
+reading   a new consumer reads everything from the beginning; logs are looked at once more
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from cotidal.sim.workloads.consumer import Consumer
 from cotidal.sim.workloads.history import History
 from cotidal.sim.workloads.producer import Producer
 from cotidal.sim.world import Shape, World
-from cotidal.values import TopicPartition
+from cotidal.values import NodeId, TopicPartition
 
 SETUP_US: Final = 60 * SECOND
 HEALING_US: Final = 120 * SECOND
@@ -95,7 +95,7 @@ class Run:
     def _set_up(self) -> None:
         draw = self.world.rooms.plan
         for node_id in self.world.machines:
-            self.world.agenda.after(draw.below(300 * MS), self.world.start, node_id)
+            self.world.agenda.after(draw.below(300 * MS), self._start, node_id)
         self.admin.begin()
         until = self.world.now + SETUP_US
         while not self.admin.ready:
@@ -118,6 +118,9 @@ class Run:
             producer.begin()
         for number in range(self.plan.consumers):
             self._add_consumer(f"c{number}", partitions)
+
+    def _start(self, node_id: NodeId) -> None:
+        assert self.world.start(node_id), "a new disk lets its node start"
 
     def _add_consumer(self, name: str, partitions: tuple[TopicPartition, ...]) -> Consumer:
         consumer = Consumer(

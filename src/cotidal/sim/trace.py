@@ -23,7 +23,7 @@ class Trace:
 
     __slots__ = ("_full", "_kept")
 
-    def __init__(self, full: Callable[[str], None] | None = None, kept: int = LINES_KEPT) -> None:
+    def __init__(self, full: Callable[[str], object] | None = None, kept: int = LINES_KEPT) -> None:
         self._kept: deque[Entry] = deque(maxlen=kept)
         self._full = full
 

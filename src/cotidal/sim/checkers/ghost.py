@@ -44,7 +44,7 @@ class Ghost:
         self.metadata_canon: dict[int, tuple[int, int]] = {}
         self.metadata_committed = 0
         self.metadata_ends: dict[NodeId, int] = {}
-        """How far the metadata log of each machine reached when it was last looked at."""
+        """How far the metadata log of each machine reaches."""
         self.quorum_leaders: dict[int, tuple[NodeId, int]] = {}
         self.votes: dict[tuple[Uuid, int], NodeId] = {}
         self.epochs: dict[Uuid, int] = {}

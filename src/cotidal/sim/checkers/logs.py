@@ -227,7 +227,6 @@ class LogChecker:
         if mirror is None or mirror.log is not log:
             mirror = ghost.metadata_mirrors[node_id] = Mirror(log, f"metadata of node {node_id}")
         mirror.read_on()
-        ghost.metadata_ends[node_id] = mirror.end
         for held in mirror.batches:
             if held.next_offset > quorum.high_watermark:
                 break
@@ -239,8 +238,14 @@ class LogChecker:
                     f" {ghost.metadata_canon[held.base_offset]} is committed",
                 )
 
+    def note_metadata_end(self, process: Process) -> None:
+        """How far its log reaches: of a machine that is down, as it was when it went down."""
+        self._ghost.metadata_ends[process.node_id] = process.disk.metadata.log.end_offset
+
     def _look_at_majority(self) -> None:
         ghost = self._ghost
+        for process in self._world.running:
+            self.note_metadata_end(process)
         for process in self._world.running:
             if not leads_quorum(process):
                 continue

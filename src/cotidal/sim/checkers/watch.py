@@ -35,6 +35,7 @@ class Watch(Watcher):
 
     def on_ended(self, process: Process, reason: str) -> None:
         """What it wrote since the last look counts, though it may be lost now."""
+        self._logs.note_metadata_end(process)
         if reason != "stopped":
             self._logs.read_logs(process)
         self.ghost.forget_process(process)

@@ -87,6 +87,10 @@ class Nemesis:
     def _draw(self, bound: int) -> int:
         return self._entropy.below(bound)
 
+    def _a_while(self, most_us: int) -> int:
+        """Short more often than long: a cluster that is always broken shows little."""
+        return DOWN_MIN_US + self._draw(1 + self._draw(most_us))
+
     def _plan_next(self) -> None:
         gap = self._plan.gap_ms * MS
         self._later(gap // 4 + self._draw(gap * 3 // 2), self._strike)
@@ -116,7 +120,7 @@ class Nemesis:
         return up[self._draw(len(up))]
 
     def _start_later(self, node_id: NodeId) -> None:
-        self._later(DOWN_MIN_US + self._draw(DOWN_SPREAD_US), self._start_again, node_id)
+        self._later(self._a_while(DOWN_SPREAD_US), self._start_again, node_id)
 
     def _start_again(self, node_id: NodeId) -> None:
         if self._active:  # heal has started it otherwise
@@ -193,7 +197,7 @@ class Nemesis:
             return False
         self._say(f"pause node {victim.node_id}")
         victim.pause()
-        self._later(DOWN_MIN_US + self._draw(PAUSE_SPREAD_US), self._resume, victim)
+        self._later(self._a_while(PAUSE_SPREAD_US), self._resume, victim)
         return True
 
     def _resume(self, process: Process) -> None:
@@ -249,7 +253,7 @@ class Nemesis:
     def _part(self, source: HostId, target: HostId) -> None:
         self._world.network.block(source, target)
         self._apart.append((source, target))
-        self._later(DOWN_MIN_US + self._draw(APART_SPREAD_US), self._join, source, target)
+        self._later(self._a_while(APART_SPREAD_US), self._join, source, target)
 
     def _join(self, source: HostId, target: HostId) -> None:
         if (source, target) in self._apart:
@@ -264,7 +268,7 @@ class Nemesis:
         link = self._world.network.link(source, target)
         link.delay_us = self._world.network.delay_us + self._draw(SLOW_LINK_US)
         self._slowed.append((source, target))
-        self._later(self._draw(APART_SPREAD_US), self._quicken, source, target)
+        self._later(self._a_while(APART_SPREAD_US), self._quicken, source, target)
         return source != target
 
     def _quicken(self, source: HostId, target: HostId) -> None:
@@ -282,7 +286,7 @@ class Nemesis:
     def _slow_disk(self) -> bool:
         speed = self._machine().speed
         speed.slow_us = self._draw(SLOW_DISK_US)
-        self._later(self._draw(APART_SPREAD_US), self._mend_disk, speed)
+        self._later(self._a_while(APART_SPREAD_US), self._mend_disk, speed)
         return True
 
     def _mend_disk(self, speed: Any) -> None:

@@ -120,7 +120,7 @@ class Client:
         self.entropy = Entropy(world.rooms.clients.next_u64())
         self.leaders: dict[TopicPartition, Leader] = {}
         self.epochs: dict[TopicPartition, int] = {}
-        """The latest leader epoch heard of: what a broker says that is behind it is not believed."""
+        """The latest leader epoch heard of: a broker that is behind it is not believed."""
         self.topic_ids: dict[str, Uuid] = {}
         self.stopped = False
         self._talks: dict[Address, _Talk] = {}

@@ -87,6 +87,6 @@ class History:
         """The topic was deleted: its offsets mean nothing any more."""
         for facts in (self.acked, self.acked_by_leader, self.consumed):
             for partition in [each for each in facts if each.topic == topic]:
-                del facts[partition]  # type: ignore[attr-defined]
+                del facts[partition]
         for where in [each for each in self._acked_at if each[0].topic == topic]:
             del self._acked_at[where]

@@ -10,6 +10,7 @@ that were on their way may arrive later, on a connection that nobody reads any m
 from __future__ import annotations
 
 from collections import deque
+from functools import partial
 from typing import Final
 
 from cotidal.errors import ErrorCode
@@ -21,7 +22,6 @@ from cotidal.messages.rpc.produce import (
     ProduceResponse,
     TopicProduceData,
 )
-from cotidal.sim.agenda import MS, SECOND
 from cotidal.sim.probes import Probes
 from cotidal.sim.workloads.client import Client
 from cotidal.sim.workloads.history import Acked, History
@@ -192,7 +192,7 @@ class Producer(Client):
                 ApiKey.PRODUCE,
                 self._version,
                 request,
-                lambda reply, batch=batch: self._on_reply(batch, reply),
+                partial(self._on_reply, batch),
             )
 
     def _request(self, batch: _Batch) -> ProduceRequest:
@@ -287,7 +287,3 @@ class Producer(Client):
             self._producer_id = reply.producer_id
             self._producer_epoch = reply.producer_epoch
             self._history.on_producer_id(reply.producer_id, reply.producer_epoch, self.name)
-
-
-GAP_US: Final = 20 * MS
-DRAIN_US: Final = 30 * SECOND
