@@ -312,6 +312,9 @@ def _reconfigure(state: NodeState, record: ConfigRecord) -> None:
     for partition, hosted in state.hosted.items():
         if record.resource_type == TOPIC_RESOURCE and record.resource_name != partition.topic:
             continue
+        topic = image.topics.get(partition.topic)
+        if topic is None or topic.topic_id != hosted.replica.topic_id:
+            continue  # deleted, perhaps created again, further on in what was just committed
         if partition.topic not in values:
             values[partition.topic] = topic_values(state, image, partition.topic)
         if values[partition.topic] == hosted.settings:

@@ -20,10 +20,11 @@ from cotidal.sim.plan import Plan
 from cotidal.sim.probes import Probes
 from cotidal.sim.trace import Trace
 from cotidal.sim.violation import Violation, promise_name
-from cotidal.sim.workloads.admin import Admin
+from cotidal.sim.workloads.admin import SCRATCH, Admin
 from cotidal.sim.workloads.consumer import Consumer
 from cotidal.sim.workloads.history import History
 from cotidal.sim.workloads.producer import Producer
+from cotidal.sim.workloads.scribbler import Scribbler
 from cotidal.sim.world import Shape, World
 from cotidal.values import NodeId, TopicPartition
 
@@ -32,6 +33,7 @@ HEALING_US: Final = 120 * SECOND
 READING_US: Final = 60 * SECOND
 LOOK_US: Final = 200 * MS
 PRODUCE_GAP_US: Final = 25 * MS
+SCRIBBLE_GAP_US: Final = 30 * MS
 TRACE_TOLD: Final = 60
 
 
@@ -72,6 +74,7 @@ class Run:
             configs={**topic_settings, **plan.topic},
             gap_us=plan.admin_gap_ms * MS,
         )
+        self.scribbler = Scribbler(self.world, SCRATCH, gap_us=SCRIBBLE_GAP_US)
         self.producers: list[Producer] = []
         self.consumers: list[Consumer] = []
 
@@ -116,6 +119,8 @@ class Run:
             )
             self.producers.append(producer)
             producer.begin()
+        if self.plan.admin_gap_ms:
+            self.scribbler.begin()
         for number in range(self.plan.consumers):
             self._add_consumer(f"c{number}", partitions)
 
@@ -144,6 +149,7 @@ class Run:
         for producer in self.producers:
             producer.stop()
         self.admin.stop()
+        self.scribbler.stop()
         until = self.world.now + HEALING_US
         while True:
             self.world.run_for(LOOK_US)
