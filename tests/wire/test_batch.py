@@ -145,6 +145,7 @@ def test_a_producer_may_send_one_whole_batch() -> None:
         (with_bytes(ONE, 57, bytes(4)), ErrorCode.INVALID_RECORD, "0 records, but offsets for 2"),
         (build_batch([Record(None, b"")], last_offset=5), ErrorCode.INVALID_RECORD, "for 6"),
         (build_batch([Record(None, b"")], producer_id=3), ErrorCode.INVALID_RECORD, "no sequence"),
+        (with_bytes(ONE, 21, b"\0\x05"), ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "number 5"),
     ],
 )
 def test_what_a_producer_may_not_send_is_refused(

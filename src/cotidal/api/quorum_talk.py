@@ -10,7 +10,7 @@ Not here yet: FetchSnapshot (59), changes of voters (80, 81, 82).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from cotidal.core.quorum.dialogue import (
     BeginEpoch,
@@ -28,7 +28,7 @@ from cotidal.core.quorum.dialogue import (
 )
 from cotidal.core.quorum.log_view import EpochEnd, SnapshotId
 from cotidal.core.quorum.voters import ControlRecord, ReplicaKey
-from cotidal.errors import ErrorCode
+from cotidal.errors import ErrorCode, Refusal
 from cotidal.messages.batch import NO_BATCHES, Batches
 from cotidal.messages.records.quorum import Endpoint
 from cotidal.messages.rpc import begin_quorum_epoch as begin
@@ -76,8 +76,12 @@ def to_request(question: Question, cluster_id: str) -> Asking:
             raise NotImplementedError(type(question).__name__)
 
 
-def from_request(message: object, me: ReplicaKey) -> Question:
-    """The question in a request; ``me``: who was asked, for messages that do not say."""
+def from_request(message: object) -> Question | Refusal:
+    """The question in a request, if it asks about the one partition that there is."""
+    if not _names_metadata(message):
+        return Refusal(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"the quorum has one partition, {METADATA}"
+        )
     match message:
         case vote.VoteRequest():
             asked = message.topics[0].partitions[0]
@@ -121,6 +125,11 @@ def from_request(message: object, me: ReplicaKey) -> Question:
             )
         case _:
             raise NotImplementedError(type(message).__name__)
+
+
+def _names_metadata(message: Any) -> bool:
+    topics = message.topics if hasattr(message, "topics") else message.responses
+    return len(topics) == 1 and len(topics[0].partitions) == 1
 
 
 def is_metadata_fetch(request: fetch.FetchRequest) -> bool:
@@ -167,19 +176,26 @@ def to_response(request: object, reply: Reply, data: bytes | memoryview = b"") -
             raise NotImplementedError(type(reply).__name__)
 
 
-def from_response(message: object, read: ReadControl) -> Reply:
+def from_response(message: Any, read: ReadControl) -> Reply | Refusal:
+    """The reply in a response; a Refusal for one that is about anything else, or damaged."""
+    if not message.error_code and not _names_metadata(message):
+        return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     match message:
         case vote.VoteResponse():
+            if message.error_code:
+                return VoteReply(_error(message.error_code), Hint(), False)
             told = message.topics[0].partitions[0]
             return VoteReply(
-                ErrorCode(message.error_code or told.error_code),
+                _error(told.error_code),
                 _hint(told.leader_id, told.leader_epoch, message.node_endpoints),
                 told.vote_granted,
             )
         case begin.BeginQuorumEpochResponse() | end.EndQuorumEpochResponse():
+            if message.error_code:
+                return EpochReply(_error(message.error_code), Hint())
             said = message.topics[0].partitions[0]
             return EpochReply(
-                ErrorCode(message.error_code or said.error_code),
+                _error(said.error_code),
                 _hint(said.leader_id, said.leader_epoch, message.node_endpoints),
             )
         case fetch.FetchResponse():
@@ -270,8 +286,8 @@ def _fetch_response(reply: FetchReply, data: bytes | memoryview) -> fetch.FetchR
 
 
 def _fetch_reply(message: fetch.FetchResponse, read: ReadControl) -> FetchReply:
-    if message.error_code or not message.responses:
-        return FetchReply(ErrorCode(message.error_code), Hint())
+    if message.error_code:
+        return FetchReply(_error(message.error_code), Hint())
     told = message.responses[0].partitions[0]
     batches = told.records or NO_BATCHES
     records = None
@@ -296,7 +312,7 @@ def _fetch_reply(message: fetch.FetchResponse, read: ReadControl) -> FetchReply:
         )
     diverging, snapshot, leader = told.diverging_epoch, told.snapshot_id, told.current_leader
     return FetchReply(
-        ErrorCode(told.error_code),
+        _error(told.error_code),
         _hint(leader.leader_id, leader.leader_epoch, message.node_endpoints),
         Offset(told.high_watermark),
         Offset(told.log_start_offset),
@@ -312,6 +328,14 @@ def _fetch_reply(message: fetch.FetchResponse, read: ReadControl) -> FetchReply:
         ),
         records,
     )
+
+
+def _error(code: int) -> ErrorCode:
+    """A code that we do not know is an error like any other."""
+    try:
+        return ErrorCode(code)
+    except ValueError:
+        return ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 class _Located(Protocol):

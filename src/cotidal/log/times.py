@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 from cotidal.errors import MalformedFrame
 from cotidal.log.contract import TimedOffset
-from cotidal.log.failure import CorruptLog
 from cotidal.log.scan import Found
 from cotidal.log.segment import Segment
 from cotidal.values import Offset, WallMillis
@@ -65,9 +64,11 @@ def _record(
     batch = segment.file().pread(header.size_bytes, found.position)
     try:
         records = read_records(batch)
-    except MalformedFrame as wrong:
-        sentence = segment.damage_sentence(found.position, str(wrong), header.base_offset)
-        raise CorruptLog(sentence) from wrong
+    except MalformedFrame:
+        # Its checksum is right: a producer sent it so, and a broker does not look inside. What its
+        # header says is all that can be told of it.
+        offset = max(start, header.base_offset)
+        return TimedOffset(Offset(offset), header.max_timestamp, header.leader_epoch)
     for record in records:
         if record.timestamp >= timestamp and start <= record.offset < below:
             return TimedOffset(

@@ -22,6 +22,8 @@ HEADER_BYTES: Final = 61
 """Length of a version 2 batch header: an empty batch is exactly this long."""
 
 COMPRESSION_MASK: Final = 0x07
+COMPRESSION_MAX: Final = 4
+"""None, gzip, snappy, lz4, zstd."""
 TIMESTAMP_TYPE_BIT: Final = 0x08
 TRANSACTIONAL_BIT: Final = 0x10
 CONTROL_BIT: Final = 0x20
@@ -111,6 +113,9 @@ def producer_refusal(batches: Batches | None) -> Refusal | None:
     header = batches.headers[0]
     if header.attributes & CONTROL_BIT:
         return Refusal(ErrorCode.INVALID_RECORD, "producers may not write control batches")
+    if header.compression > COMPRESSION_MAX:
+        sentence = f"there is no compression with number {header.compression}"
+        return Refusal(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, sentence)
     count, offsets = header.record_count, header.last_offset_delta + 1
     if count <= 0 or count != offsets:
         sentence = f"the batch has {count} records, but offsets for {offsets}"

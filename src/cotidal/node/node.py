@@ -409,7 +409,8 @@ def _earliest(*deadlines: Millis | None) -> Millis | None:
 
 
 def _begin_fetch(state: NodeState, slot: Slot, request: FetchRequest) -> None:
-    if is_metadata_fetch(request):
+    names = [point.name for point in state.config.controller_endpoints]
+    if slot.connection.listener in names and is_metadata_fetch(request):
         quorum.begin(state, slot, request)
     else:
         fetch.begin(state, slot, request)

@@ -24,7 +24,8 @@ from cotidal.core.quorum import events as qev
 from cotidal.core.quorum.dialogue import FetchReply, RecordRange
 from cotidal.core.quorum.node import QuorumNode
 from cotidal.core.quorum.states import QuorumConfig
-from cotidal.core.quorum.voters import ControlRecord, ReplicaKey, VoterSet
+from cotidal.core.quorum.voters import ControlRecord, VoterSet
+from cotidal.errors import Refusal
 from cotidal.messages.batch import Batches
 from cotidal.messages.records.quorum import (
     Endpoint as QuorumEndpoint,
@@ -37,6 +38,7 @@ from cotidal.messages.rpc.fetch import FetchRequest
 from cotidal.node import calls, controller, publishing
 from cotidal.node.connections import Slot
 from cotidal.node.effects import (
+    CloseConnection,
     CutMetadata,
     Endpoint,
     FetchedMetadata,
@@ -151,16 +153,21 @@ def step(state: NodeState, event: qev.Event) -> None:
 def begin(state: NodeState, slot: Slot, message: object) -> None:
     """A question of another node."""
     duty = state.quorum
+    question = talk.from_request(message)
+    if isinstance(question, Refusal):
+        state.out.append(CloseConnection(slot.connection.id, question.text))
+        return
     duty.sequence += 1
     duty.requests[duty.sequence] = slot
-    me = ReplicaKey(state.config.node_id, state.config.directory_id)
-    question = talk.from_request(message, me)
     step(state, qev.Asked(qev.RequestToken(duty.sequence), question))
 
 
 def on_answered(state: NodeState, asked: Asked, message: object) -> None:
     reply = talk.from_response(message, lambda batches: _control(state, batches))
-    step(state, qev.Answered(asked.peer, asked.ask, reply))
+    if isinstance(reply, Refusal):
+        step(state, qev.PeerUnreachable(asked.peer, False))
+    else:
+        step(state, qev.Answered(asked.peer, asked.ask, reply))
 
 
 def on_call_failed(state: NodeState, asked: Asked, event: CallFailed) -> None:

@@ -138,7 +138,8 @@ def test_below_min_isr_the_high_watermark_stands_still() -> None:
         (one_batch(timestamp=3_601_001), ErrorCode.INVALID_TIMESTAMP),
         (one_batch(attributes=CONTROL_BIT), ErrorCode.INVALID_RECORD),
         (one_batch(attributes=TRANSACTIONAL_BIT), ErrorCode.INVALID_TXN_STATE),
-        (one_batch()._replace(cut=True), ErrorCode.INVALID_RECORD),
+        (one_batch()._replace(cut=True), ErrorCode.CORRUPT_MESSAGE),
+        (one_batch(attributes=5), ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),
     ],
 )
 def test_a_bad_batch_is_refused_and_changes_nothing(batches: Batches, error: ErrorCode) -> None:

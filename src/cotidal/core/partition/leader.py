@@ -39,7 +39,7 @@ from cotidal.core.partition.progress import NEVER, Progress
 from cotidal.core.partition.replica import Appointment, Leadership, Replica
 from cotidal.errors import ErrorCode, Refusal
 from cotidal.invariants import HIGH_WATERMARK_IN_LOG, OFFSETS_CONTIGUOUS, ONE_LEADER_PER_EPOCH
-from cotidal.messages.batch import Batches
+from cotidal.messages.batch import Batches, producer_refusal
 from cotidal.values import (
     NO_EPOCH,
     NO_OFFSET,
@@ -237,20 +237,13 @@ def admit_batch(
             ErrorCode.NOT_ENOUGH_REPLICAS,
             f"ISR {len(leadership.isr)} of min {leadership.min_isr} for {replica.partition}",
         )
-    if batches.fault is not None:
-        return Refusal(ErrorCode.CORRUPT_MESSAGE, batches.fault)
-    if len(batches.headers) != 1 or batches.cut:
-        return Refusal(
-            ErrorCode.INVALID_RECORD,
-            f"a produce request carries exactly one whole batch per partition, "
-            f"not {len(batches.headers)}{' and a cut one' if batches.cut else ''}",
-        )
+    refusal = producer_refusal(batches)
+    if refusal is not None:
+        return refusal
     header = batches.headers[0]
     refusal = _refused_by_rules(header.size_bytes, header.max_timestamp, rules, wall)
     if refusal is not None:
         return refusal
-    if header.is_control:
-        return Refusal(ErrorCode.INVALID_RECORD, "clients may not write control batches")
     if header.is_transactional:
         return Refusal(
             ErrorCode.INVALID_TXN_STATE, "transactions are not served yet: no transaction is open"
