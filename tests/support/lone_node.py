@@ -14,8 +14,8 @@ from cotidal.core.machine import Entropy
 from cotidal.messages.batch import Batches
 from cotidal.node import effects as fx
 from cotidal.node import events as ev
-from cotidal.node.node import Node
 from cotidal.node.effects import Endpoint
+from cotidal.node.node import Node
 from cotidal.node.state import NodeConfig
 from cotidal.values import Millis, NodeId, Offset, TopicPartition, Uuid, WallMillis
 from cotidal.wire.batch import read_batches, stamp_prefix
