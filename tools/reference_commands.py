@@ -9,10 +9,15 @@ import click
 from cotidal.cli.main import cotidal
 
 WIDTH = 80
+HELP_OPTION_NAMES = cotidal.context_settings["help_option_names"]
+"""As a person's own call has them: click remembers the first that it was given."""
 
 
 def commands(arguments: tuple[str, ...]) -> str:
-    return "\n\n".join(_told(cotidal, click.Context(cotidal, info_name="cotidal", color=False), 2))
+    ctx = click.Context(
+        cotidal, info_name="cotidal", color=False, help_option_names=HELP_OPTION_NAMES
+    )
+    return "\n\n".join(_told(cotidal, ctx, 2))
 
 
 def _told(command: click.Command, ctx: click.Context, level: int) -> Iterator[str]:
