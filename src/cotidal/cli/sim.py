@@ -128,6 +128,6 @@ def _plan(name: str) -> Plan:
         from cotidal.client.failures import nearest
 
         close = nearest(name, list(PLANS))
-        hint = f"; did you mean '{close}'?" if close else ""
-        raise Failed(f"there is no plan '{name}'{hint}; see `cotidal sim plans`", status=2)
+        hint = f"; did you mean '{close}'?" if close else "."
+        raise Failed(f"there is no plan '{name}'{hint} Plans: `cotidal sim plans`", status=2)
     return PLANS[name]

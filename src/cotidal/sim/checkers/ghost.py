@@ -60,6 +60,13 @@ class Ghost:
         """What the controller has committed about it."""
         return self.image.partition(*partition)
 
+    def told_of(self, partition: TopicPartition, topic_id: Uuid) -> Partition | None:
+        """The same, unless the topic has been deleted: one of its name may have been created."""
+        topic = self.image.topics.get(partition.topic)
+        if topic is None or topic.topic_id != topic_id:
+            return None
+        return topic.partitions.get(partition.partition)
+
     def forget_process(self, process: Process) -> None:
         """Its logs are closed; the next incarnation's are read anew."""
         node_id = process.node_id

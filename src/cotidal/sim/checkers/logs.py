@@ -200,13 +200,15 @@ class LogChecker:
         mirror = self._mirror(node_id, partition)
         if mirror is not None:
             mirror.cut(end)
-        told = self._ghost.told(partition)
         process = self._world.machines[node_id].process
-        if told is None or process is None or ELIGIBLE_NEVER_CUT in self._exempt:
+        if process is None or ELIGIBLE_NEVER_CUT in self._exempt:
             return
         broker = self._ghost.image.brokers.get(node_id)
         hosted = hosted_by(process).get(partition)
         if broker is None or hosted is None or broker.epoch != broker_epoch_of(process):
+            return
+        told = self._ghost.told_of(partition, hosted.replica.topic_id)
+        if told is None:
             return
         seen = self._ghost.partition(hosted.replica.topic_id, partition.partition)
         if node_id in (*told.isr, *told.elr) and end < seen.true_high_watermark:

@@ -31,7 +31,7 @@ from cotidal.sim.checkers.window import (
 from cotidal.sim.process import Process
 from cotidal.sim.violation import Violation
 from cotidal.sim.world import World
-from cotidal.values import NO_NODE, NodeId, TopicPartition
+from cotidal.values import NO_NODE, NodeId, TopicPartition, Uuid
 
 _CHANGES_NOTHING: Final = frozenset({ReadDone, ConnectionOpened, ConnectionLost})
 """Events that move no replica and no voter."""
@@ -97,15 +97,15 @@ class StepChecker:
             seen.watermarks[node_id] = (incarnation, epoch, watermark)
             if watermark > seen.true_high_watermark:
                 seen.true_high_watermark = watermark
-                self._look_at_advance(partition, watermark, leader)
+                self._look_at_advance(partition, replica.topic_id, watermark, leader)
         if leader.proposed is not None and leader.proposed is not seen.proposed:
             self._look_at_proposal(partition, leader, seen)
 
     def _look_at_advance(
-        self, partition: TopicPartition, watermark: int, leader: Leadership
+        self, partition: TopicPartition, topic_id: Uuid, watermark: int, leader: Leadership
     ) -> None:
         """The high watermark has just moved: everybody who might be elected has reached it."""
-        told = self._ghost.told(partition)
+        told = self._ghost.told_of(partition, topic_id)
         if told is None:
             return
         if (
