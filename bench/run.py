@@ -14,6 +14,7 @@ when, and why then:
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -118,6 +119,7 @@ class Run:
             for load in LOADS:
                 for name, target in targets.items():
                     say(f"{stage}: {load.rows[0][0].title}: {name}")
+                    os.sync()  # nobody pays for what another one left to be written back
                     for row, sample in target.run(load, volume).items():
                         if number is not None:
                             self._note(row, name, sample)
