@@ -115,13 +115,15 @@ class Admin(Client):
         name = SCRATCH[self.draw(len(SCRATCH))]
         match self.draw(6):
             case 0 | 1:
-                self._create(((name, 1 + self.draw(3)),), {}, self._told("create"))
+                # Promises hold for every topic, so scratch topics have the plan's settings too.
+                topic = (name, 1 + self.draw(3))
+                self._create((topic,), self._configs, self._told("create"))
             case 2:
                 request = DeleteTopicsRequest(topic_names=(name,), timeout_ms=5_000)
                 self.ask(self.anyone(), ApiKey.DELETE_TOPICS, 5, request, self._told("delete"))
             case 3:
-                topic = CreatePartitionsTopic(name, 2 + self.draw(4))
-                grow = CreatePartitionsRequest(topics=(topic,), timeout_ms=5_000)
+                more = CreatePartitionsTopic(name, 2 + self.draw(4))
+                grow = CreatePartitionsRequest(topics=(more,), timeout_ms=5_000)
                 self.ask(self.anyone(), ApiKey.CREATE_PARTITIONS, 3, grow, self._told("grow"))
             case 4:
                 self._configure(name)
