@@ -116,15 +116,17 @@ class Run:
         for number in rounds:
             volume = self._plan.warmup if number is None else self._plan.volume
             stage = "warm-up" if number is None else f"load {number}/{self._plan.repetitions}"
-            for load in LOADS:
+            for place, load in enumerate(LOADS):
                 for name, target in targets.items():
                     say(f"{stage}: {load.rows[0][0].title}: {name}")
                     os.sync()  # nobody pays for what another one left to be written back
                     for row, sample in target.run(load, volume).items():
                         if number is not None:
                             self._note(row, name, sample)
-            for target in targets.values():
-                target.drop_topics()
+                if not any(later.reads for later in LOADS[place + 1 : place + 2]):
+                    # A page cache that grows without end makes the machine slow, not the server.
+                    for target in targets.values():
+                        target.drop_topics()
 
     def _measure_memory(self, servers: dict[str, Server], resident: Row, shared: Row) -> None:
         for name, server in servers.items():

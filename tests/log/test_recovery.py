@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from cotidal.log.checkpoint import PARTITION_METADATA, decode_partition_metadata
 from cotidal.log.contract import LogConfig
 from cotidal.log.memory import MemoryFiles
 from cotidal.messages.producers import ProducerSnapshot
@@ -14,6 +15,7 @@ from cotidal.wire.batch import CRC_START
 from tests.log.shelf import (
     NOW,
     SMALL,
+    TOPIC_ID,
     Shelf,
     bases,
     batch,
@@ -329,3 +331,18 @@ def test_follower_log_with_rising_epochs_recovers_whole(shelf: Shelf) -> None:
     log = shelf.open(clean=False)
     assert everything(log) == before
     assert [entry.start_offset for entry in log.epochs] == [0, 6, 12, 18, 24]
+
+
+def test_a_log_that_outlives_a_power_cut_still_knows_whose_it_is() -> None:
+    """Or the records of a deleted topic would be taken for those of its namesake."""
+    outlived = 0
+    for seed in range(200):
+        shelf = memory_shelf()
+        lead(shelf.open(), [batch(3)])
+        assert isinstance(shelf.filesystem, MemoryFiles)
+        shelf.filesystem.sync_directory(shelf.root)
+        shelf.filesystem.crash(random.Random(seed).randrange)
+        if f"{FIRST}.log" in shelf.names() and shelf.bytes_of(f"{FIRST}.log"):
+            outlived += 1
+            assert decode_partition_metadata(shelf.bytes_of(PARTITION_METADATA)) == TOPIC_ID
+    assert outlived > 0

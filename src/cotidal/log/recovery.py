@@ -105,7 +105,7 @@ class Recovery:
                     f"not of {uuid_text(topic_id)}"
                 )
             return
-        self._filesystem.write(path, encode_partition_metadata(topic_id), sync=False)
+        self._filesystem.write(path, encode_partition_metadata(topic_id), sync=True)
 
     def _list_segments(self) -> list[Segment]:
         names = self._filesystem.listdir(self._directory)
