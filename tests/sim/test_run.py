@@ -77,3 +77,13 @@ def test_every_fault_strikes_in_some_run() -> None:
         one.go()
         seen.update(one.probes.seen)
     assert {f"fault: {name}" for name in plan.faults} <= set(seen)
+
+
+@pytest.mark.parametrize(("name", "seed"), [("lossy-disk", 2016)])
+def test_a_seed_that_ever_failed_holds(name: str, seed: int) -> None:
+    """The corpus: what the simulator once found stays looked at.
+
+    lossy-disk 2016: the log of a deleted topic was adopted by its namesake after a power cut.
+    """
+    outcome = run(seed, PLANS[name])
+    assert outcome.broken is None, outcome.sentence
