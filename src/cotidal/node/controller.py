@@ -275,6 +275,12 @@ def probe_broker(state: NodeState, node_id: NodeId) -> None:
 
 def on_ticked(state: NodeState) -> None:
     duty = state.controller
+    me = state.config.node_id
+    if duty.duties is not None and me in duty.duties.sessions.of:
+        # Whoever decides here is alive: a loop that stalled must not fence its own broker.
+        session = duty.duties.sessions.of[me]
+        if session.epoch == duty.broker_epoch:
+            session.last_contact = state.now
     while duty.controller is not None and duty.duties is not None and _leads(state):
         if periodic.next_deadline(duty.controller, duty.duties) > state.now:
             return

@@ -3,7 +3,8 @@
     Unregistered   asks the active controller for an epoch               -> Registered
     Registered     fenced; applies metadata up to its own registration,
                    opens its logs, then asks to be unfenced               -> Running
-    Running        takes part, and says so every broker.heartbeat.interval.ms
+    Running        takes part, and says so every broker.heartbeat.interval.ms; told that the
+                   controller does not know it                            -> Unregistered
     Leaving        asks to be let go: leaderships move away first         -> stopped
                    also when no controller has answered for LEAVE_ALONE_MS
 
@@ -136,7 +137,11 @@ def on_beat_answered(state: NodeState, beat: Beating, reply: BrokerHeartbeatResp
     life.is_under_way = False
     life.next_beat = Millis(state.now + _interval(state))
     if reply.error_code in (ErrorCode.STALE_BROKER_EPOCH, ErrorCode.BROKER_ID_NOT_REGISTERED):
-        state.out.append(Note("warning", "the controller knows another incarnation of us"))
+        # Unregistered, or registered by another process of our id: ask for an epoch again. While
+        # that other one lives, the controller refuses us; nothing here is served meanwhile.
+        state.out.append(Note("warning", "the controller does not know us: registering again"))
+        life.stage = Stage.UNREGISTERED
+        life.is_published = False
         life.next_beat = Millis(state.now + RETRY_MS)
         return
     if reply.error_code != 0:
