@@ -5,16 +5,22 @@ from __future__ import annotations
 from asking import create, node_with, produce, written
 from cotidal.messages.records.metadata import FenceBrokerRecord, UnregisterBrokerRecord
 from cotidal.node import controller
+from cotidal.node.effects import MetadataBatch
 from cotidal.node.events import Ticked
-from cotidal.values import Millis, NodeId, WallMillis
+from cotidal.values import Millis, WallMillis
 
 
 def test_a_loop_that_stalled_does_not_fence_its_own_broker() -> None:
     node = node_with()
     node.now += 60_000
     node.tell(Ticked(WallMillis(1)))
-    brokers = node.node._state.controller.committed.brokers
-    assert not brokers[NodeId(1)].fenced
+    written_down = [
+        record
+        for batch in node.metadata
+        if isinstance(batch, MetadataBatch)
+        for record in batch.records
+    ]
+    assert not any(isinstance(record, FenceBrokerRecord) for record in written_down)
     assert written(node.ask(*produce(b"x"))) == (0, 0)
 
 
