@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from asking import create, node_with, produce, written
-from cotidal.messages.records.metadata import FenceBrokerRecord, UnregisterBrokerRecord
+from cotidal.messages.records.metadata import (
+    BrokerRegistrationChangeRecord,
+    FenceBrokerRecord,
+    UnregisterBrokerRecord,
+)
 from cotidal.node import controller
 from cotidal.node.effects import MetadataBatch
 from cotidal.node.events import Ticked
@@ -20,7 +24,8 @@ def test_a_loop_that_stalled_does_not_fence_its_own_broker() -> None:
         if isinstance(batch, MetadataBatch)
         for record in batch.records
     ]
-    assert not any(isinstance(record, FenceBrokerRecord) for record in written_down)
+    changes = [each for each in written_down if isinstance(each, BrokerRegistrationChangeRecord)]
+    assert not any(each.fenced > 0 for each in changes)
     assert written(node.ask(*produce(b"x"))) == (0, 0)
 
 
