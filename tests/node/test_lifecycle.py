@@ -2,30 +2,49 @@
 
 from __future__ import annotations
 
-from asking import create, node_with, produce, written
+from asking import CREATE_TOPICS, create, node_with, produce, written
 from cotidal.messages.records.metadata import (
     BrokerRegistrationChangeRecord,
     FenceBrokerRecord,
     UnregisterBrokerRecord,
 )
+from cotidal.messages.rpc.create_topics import CreatableTopic, CreateTopicsRequest
 from cotidal.node import controller
-from cotidal.node.effects import MetadataBatch
+from cotidal.node.effects import MetadataBatch, OpenLog
 from cotidal.node.events import Ticked
 from cotidal.values import Millis, WallMillis
+from lone_node import LoneNode
+
+
+def fences(node: LoneNode) -> int:
+    """How often the metadata log says that a broker is fenced."""
+    return sum(
+        isinstance(record, BrokerRegistrationChangeRecord) and record.fenced > 0
+        for batch in node.metadata
+        if isinstance(batch, MetadataBatch)
+        for record in batch.records
+    )
+
+
+def test_a_broker_that_opens_the_log_of_a_new_topic_is_not_fenced() -> None:
+    node = node_with()
+    node.hold = {OpenLog}
+    node.send(
+        (
+            CREATE_TOPICS,
+            7,
+            CreateTopicsRequest(topics=(CreatableTopic("more", 1, 1),), timeout_ms=1_000),
+        )
+    )
+    node.pass_time(2_000)
+    assert fences(node) == 0
 
 
 def test_a_loop_that_stalled_does_not_fence_its_own_broker() -> None:
     node = node_with()
     node.now += 60_000
     node.tell(Ticked(WallMillis(1)))
-    written_down = [
-        record
-        for batch in node.metadata
-        if isinstance(batch, MetadataBatch)
-        for record in batch.records
-    ]
-    changes = [each for each in written_down if isinstance(each, BrokerRegistrationChangeRecord)]
-    assert not any(each.fenced > 0 for each in changes)
+    assert fences(node) == 0
     assert written(node.ask(*produce(b"x"))) == (0, 0)
 
 

@@ -206,7 +206,8 @@ def _register(state: NodeState) -> None:
 
 def _beat(state: NodeState) -> None:
     life = state.life
-    ready = life.is_published and not state.opening
+    # A running broker that opens the log of a new topic takes part all the while.
+    ready = life.stage is not Stage.REGISTERED or (life.is_published and not state.opening)
     message = api.heartbeat(
         node_id=state.config.node_id,
         broker_epoch=state.controller.broker_epoch,
