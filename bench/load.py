@@ -1,4 +1,7 @@
-"""Load on a cluster: builds the generator in ``loadgen/`` once, runs it, makes topics for it.
+"""Load on a cluster: runs a client program, makes topics for it.
+
+Two programs put the same loads on a cluster and speak alike: the generator in ``loadgen/``, built
+once, and ``bench.librdkafka``.
 
 The generator is a small Go program on franz-go; the binary lies in the cache directory under a
 name made of its source's hash, so that a changed source is built again.
@@ -16,15 +19,16 @@ import sys
 import time
 import uuid
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, assert_never
 
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from bench import usage
-from bench.row import Load, Row, Sample
+from bench.row import Client, Load, Row, Sample
 from bench.server import Server
 
+ROOT: Final = Path(__file__).parents[1]
 SOURCE: Final = Path(__file__).parent / "loadgen"
 BUILD_SECONDS_MAX: Final = 600
 RUN_SECONDS_MAX: Final = 150
@@ -83,6 +87,16 @@ def generator() -> Path:
     return binary
 
 
+def client(name: Client) -> tuple[str, ...]:
+    """The program that speaks for this client."""
+    match name:
+        case Client.FRANZ_GO:
+            return (str(generator()),)
+        case Client.LIBRDKAFKA:
+            return (sys.executable, "-m", "bench.librdkafka")
+    assert_never(name)
+
+
 class Target:
     """One cluster under load: its topics, and the one that was written last."""
 
@@ -114,13 +128,15 @@ class Target:
     def _generate(self, load: Load, volume: Volume, topic: str, records: int) -> dict[str, float]:
         seconds = RUN_SECONDS_MAX - 30 if load.reads else volume.seconds
         command = [
-            *(str(generator()), load.verb),
+            *(*client(load.client), load.verb),
             *("-bootstrap", self.server.bootstrap, "-topic", topic),
             *("-acks", WIRE_ACKS[load.acks], "-size", str(load.size_bytes)),
             *("-seconds", str(seconds), "-max-bytes", str(volume.bytes_max)),
             *("-records", str(records)),
         ]
-        ended = subprocess.run(command, capture_output=True, text=True, timeout=RUN_SECONDS_MAX)
+        ended = subprocess.run(
+            command, cwd=ROOT, capture_output=True, text=True, timeout=RUN_SECONDS_MAX
+        )
         if ended.returncode:
             raise LoadFailed(f"{self.server.name}: {load.verb}: {ended.stderr.strip()}")
         answer: dict[str, float] = json.loads(ended.stdout)

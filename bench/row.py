@@ -82,8 +82,15 @@ LOADED_PSS: Final = Row("loaded_pss_mb", "proportional memory, after load", "MB"
 IDLE_CPU: Final = Row("idle_cpu_percent", "CPU when idle", "% of a core", Better.LOWER, 0.2)
 
 
+class Client(Enum):
+    FRANZ_GO = "franz-go"
+    """Compiled, batched and raw: shows what the server can do."""
+    LIBRDKAFKA = "librdkafka"
+    """As a Python program has it."""
+
+
 class Load(NamedTuple):
-    """One run of the load generator, and the rows that its result fills."""
+    """One run of a client, and the rows that its result fills."""
 
     verb: str
     acks: str
@@ -93,9 +100,10 @@ class Load(NamedTuple):
     """Row, and the field of the generator's answer that is its value."""
     reads: bool = False
     """Whether the load reads back the topic that the load before it has written."""
+    client: Client = Client.FRANZ_GO
 
 
-LOADS: Final = (
+FRANZ_GO_LOADS: Final = (
     Load(
         *("produce", "1", 1024, 6),
         ((Row("produce_1k_1", "produce 1 KB, acks=1", "MB/s", Better.HIGHER, 1.5), "mb_per_s"),),
@@ -161,6 +169,20 @@ LOADS: Final = (
         ),
     ),
 )
+
+
+def _through_librdkafka(load: Load) -> Load:
+    rows = tuple(
+        (row._replace(key=f"rd_{row.key}", title=f"librdkafka: {row.title}"), field)
+        for row, field in load.rows
+    )
+    return load._replace(rows=rows, client=Client.LIBRDKAFKA)
+
+
+LIBRDKAFKA_LOADS: Final = tuple(
+    _through_librdkafka(load) for load in FRANZ_GO_LOADS if load.verb != "drain"
+)
+LOADS: Final = FRANZ_GO_LOADS + LIBRDKAFKA_LOADS
 
 ROWS: Final = (
     START,

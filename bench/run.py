@@ -27,11 +27,13 @@ from bench.row import (
     IDLE_CPU,
     IDLE_PSS,
     IDLE_RESIDENT,
+    LIBRDKAFKA_LOADS,
     LOADED_PSS,
     LOADED_RESIDENT,
     LOADS,
     ROWS,
     START,
+    Load,
     Row,
     Sample,
     Standing,
@@ -82,11 +84,10 @@ class Run:
         with self._started() as servers:
             self._settle()
             self._measure_memory(servers, IDLE_RESIDENT, IDLE_PSS)
-            if has_generator():
-                self._measure_loads(servers)
-                self._measure_memory(servers, LOADED_RESIDENT, LOADED_PSS)
-            else:
-                say("Go is not installed: the rows that need load are left out")
+            if not has_generator():
+                say("Go is not installed: the rows of franz-go are left out")
+            self._measure_loads(servers, LOADS if has_generator() else LIBRDKAFKA_LOADS)
+            self._measure_memory(servers, LOADED_RESIDENT, LOADED_PSS)
             self._settle()
             self._measure_idle_cpu(servers)
 
@@ -110,20 +111,20 @@ class Run:
                         server.stop()
             yield servers
 
-    def _measure_loads(self, servers: dict[str, Server]) -> None:
+    def _measure_loads(self, servers: dict[str, Server], loads: Sequence[Load]) -> None:
         targets = {name: Target(server) for name, server in servers.items()}
         rounds = [None, *range(1, self._plan.repetitions + 1)]
         for number in rounds:
             volume = self._plan.warmup if number is None else self._plan.volume
             stage = "warm-up" if number is None else f"load {number}/{self._plan.repetitions}"
-            for place, load in enumerate(LOADS):
+            for place, load in enumerate(loads):
                 for name, target in targets.items():
                     say(f"{stage}: {load.rows[0][0].title}: {name}")
                     os.sync()  # nobody pays for what another one left to be written back
                     for row, sample in target.run(load, volume).items():
                         if number is not None:
                             self._note(row, name, sample)
-                if not any(later.reads for later in LOADS[place + 1 : place + 2]):
+                if not any(later.reads for later in loads[place + 1 : place + 2]):
                     # A page cache that grows without end makes the machine slow, not the server.
                     for target in targets.values():
                         target.drop_topics()
