@@ -163,7 +163,7 @@ def test_what_is_appended_is_read(run: Run) -> None:
         opened = await world.open(ONE)
         assert (opened.start_offset, opened.end_offset, opened.epochs) == (0, 0, ())
         world.append(ONE, 0, b"a", b"b")
-        assert world.events == [Appended(ONE, Offset(2), WallMillis(-1), False)]
+        assert world.events == [Appended(ONE, ID, Offset(2), WallMillis(-1), False)]
         world.events.clear()
         world.read(7, want(ONE, 0, 2))
         (done,) = world.events
@@ -209,13 +209,13 @@ def test_work_behind_a_slow_append_waits_in_order_and_other_logs_go_on(run: Run)
         world.append(TWO, 0, b"goes on")
         assert [type(event) for event in world.events] == [Appended]
         await world.event(Appended, TWO)
-        kinds = []
-        while len(kinds) < 4:
+        told: list[Any] = []
+        while len(told) < 4:
             await asyncio.sleep(0.001)
-            kinds += [(type(e).__name__, e[1]) for e in world.events]
+            told += world.events
             world.events.clear()
-        assert [kind for kind, _ in kinds] == ["Appended", "Appended", "ReadDone", "Appended"]
-        assert [end for kind, end in kinds if kind == "Appended"] == [1, 2, 3]
+        assert [type(event) for event in told] == [Appended, Appended, ReadDone, Appended]
+        assert [e.end_offset for e in told if isinstance(e, Appended)] == [1, 2, 3]
         assert world.held == 0
 
     run(script)
@@ -363,7 +363,7 @@ def test_a_closed_disk_is_found_again_with_all_it_knew(run: Run) -> None:
         world.disk.save_producers(SaveProducers(ONE, snapshot))
         world.disk.save_high_watermarks(SaveHighWatermarks(((ONE, Offset(2)),)))
         world.disk.advance_start(AdvanceStart(ONE, Offset(1)))
-        assert await world.event(StartMoved) == StartMoved(ONE, Offset(1))
+        assert await world.event(StartMoved) == StartMoved(ONE, ID, Offset(1))
         assert await world.disk.close()
 
     run(script, files)

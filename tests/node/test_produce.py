@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from asking import create, node_with, produce, written
+from asking import create, creation, delete, node_with, produce, written
 from cotidal.errors import ErrorCode
 from cotidal.messages.batch import Batches
 from cotidal.messages.rpc.produce import (
@@ -10,9 +10,16 @@ from cotidal.messages.rpc.produce import (
     ProduceRequest,
     TopicProduceData,
 )
-from cotidal.node.effects import Append, CloseConnection
-from cotidal.node.events import Appended, ConnectionId, ConnectionLost, LogFailed
-from cotidal.values import Offset, TopicPartition, WallMillis
+from cotidal.node.effects import Append, CloseConnection, OpenLog
+from cotidal.node.events import (
+    Appended,
+    ConnectionId,
+    ConnectionLost,
+    LogFailed,
+    LogOpened,
+    StartMoved,
+)
+from cotidal.values import ZERO_UUID, Offset, TopicPartition, WallMillis
 from lone_node import batches
 
 ORDERS = TopicPartition("orders", 0)
@@ -173,7 +180,7 @@ def test_a_failed_log_fails_what_waits_for_it_and_leaves_the_others() -> None:
     node.hold = {Append}
     before = len(node.replies)
     node.send(produce(b"x"))
-    node.tell(LogFailed(ORDERS, "no space left"))
+    node.tell(LogFailed(ORDERS, node.logs[ORDERS].topic_id, "no space left"))
     answer = node.replies[before].message.responses[0].partition_responses[0]
     assert answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR
     assert "no space left" in answer.error_message
@@ -186,7 +193,47 @@ def test_a_failed_log_fails_what_waits_for_it_and_leaves_the_others() -> None:
 def test_an_append_that_ends_after_its_topic_is_deleted_is_ignored() -> None:
     node = node_with()
     gone = TopicPartition("gone", 0)
-    node.tell(Appended(gone, Offset(1), WallMillis(-1), False))
+    node.tell(Appended(gone, ZERO_UUID, Offset(1), WallMillis(-1), False))
+
+
+def test_an_append_that_ends_after_its_topic_is_created_anew_is_ignored() -> None:
+    """Only the topic's id tells that it is not the new one's: that has no record yet."""
+    node = node_with()
+    old = node.logs[ORDERS].topic_id
+    node.ask(*delete("orders"))
+    node.hold = {Append}
+    create(node, "orders")
+    before = len(node.replies)
+    node.send(produce(b"new", acks=1))
+    node.tell(Appended(ORDERS, old, Offset(1), WallMillis(-1), False))
+    assert len(node.replies) == before
+    node.release()
+    assert written(node.replies[before].message) == (0, 0)
+
+
+def test_a_log_that_opens_after_its_topic_is_created_anew_is_ignored() -> None:
+    node = node_with()
+    old = node.logs[ORDERS].topic_id
+    node.ask(*delete("orders"))
+    node.hold = {OpenLog}
+    before = len(node.replies)
+    node.send(creation("orders"))
+    node.tell(LogOpened(ORDERS, old, Offset(0), Offset(9), Offset(9), (), None, ()))
+    node.tell(LogFailed(ORDERS, old, "too late"))
+    assert len(node.replies) == before
+    node.release()
+    assert written(node.ask(*produce(b"x"))) == (0, 0)
+
+
+def test_a_log_start_that_moves_after_its_topic_is_created_anew_is_ignored() -> None:
+    node = node_with()
+    old = node.logs[ORDERS].topic_id
+    node.ask(*delete("orders"))
+    create(node, "orders")
+    node.ask(*produce(b"x"))
+    node.tell(StartMoved(ORDERS, old, Offset(1)))
+    answer = node.ask(*produce(b"y")).responses[0].partition_responses[0]
+    assert (answer.base_offset, answer.log_start_offset) == (1, 0)
 
 
 def test_a_topic_that_stamps_time_tells_it() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from cotidal.messages.batch import Batches
 from cotidal.messages.rpc.create_topics import CreatableTopic, CreateTopicsRequest
+from cotidal.messages.rpc.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from cotidal.messages.rpc.fetch import FetchPartition, FetchRequest, FetchTopic
 from cotidal.messages.rpc.produce import (
     PartitionProduceData,
@@ -26,6 +27,12 @@ def node_with(topic: str = "orders", partitions: int = 1, **settings: str) -> Lo
 
 
 def create(node: LoneNode, topic: str, partitions: int = 1, **configs: str) -> Any:
+    return node.ask(*creation(topic, partitions, **configs)).topics[0]
+
+
+def creation(
+    topic: str, partitions: int = 1, **configs: str
+) -> tuple[int, int, CreateTopicsRequest]:
     from cotidal.messages.rpc.create_topics import CreatableTopicConfig
 
     request = CreateTopicsRequest(
@@ -42,7 +49,15 @@ def create(node: LoneNode, topic: str, partitions: int = 1, **configs: str) -> A
         ),
         timeout_ms=1_000,
     )
-    return node.ask(CREATE_TOPICS, 7, request).topics[0]
+    return CREATE_TOPICS, 7, request
+
+
+def delete(topic: str) -> tuple[int, int, DeleteTopicsRequest]:
+    return (
+        DELETE_TOPICS,
+        6,
+        DeleteTopicsRequest(topics=(DeleteTopicState(topic),), timeout_ms=1_000),
+    )
 
 
 def produce(

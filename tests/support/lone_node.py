@@ -28,7 +28,8 @@ WALL = 1_700_000_000_000
 class ListedLog:
     """Batches of one partition: (base offset, next offset, bytes)."""
 
-    def __init__(self) -> None:
+    def __init__(self, topic_id: Uuid) -> None:
+        self.topic_id = topic_id
         self.start = 0
         self.end = 0
         self.batches: list[tuple[int, int, bytes]] = []
@@ -163,7 +164,7 @@ class LoneNode:
         assert effect.entries[0].base_offset == log.end
         log.append(effect.entries)
         time = WallMillis(WALL + self.now if effect.stamp_time else -1)
-        return [ev.Appended(effect.partition, Offset(log.end), time, False)]
+        return [ev.Appended(effect.partition, log.topic_id, Offset(log.end), time, False)]
 
     def _read(self, effect: fx.Read) -> list[ev.Event]:
         self.reads += 1
@@ -178,11 +179,18 @@ class LoneNode:
         return [ev.Persisted(effect.token)]
 
     def _open(self, effect: fx.OpenLog) -> list[ev.Event]:
-        log = self.logs.setdefault(effect.partition, ListedLog())
+        log = self.logs.setdefault(effect.partition, ListedLog(effect.topic_id))
         headers = tuple(read_batches(data).headers[0] for _, _, data in log.batches)
         return [
             ev.LogOpened(
-                effect.partition, Offset(log.start), Offset(log.end), Offset(0), (), None, headers
+                effect.partition,
+                effect.topic_id,
+                Offset(log.start),
+                Offset(log.end),
+                Offset(0),
+                (),
+                None,
+                headers,
             )
         ]
 
@@ -191,8 +199,9 @@ class LoneNode:
         return []
 
     def _advance(self, effect: fx.AdvanceStart) -> list[ev.Event]:
-        self.logs[effect.partition].start = effect.offset
-        return [ev.StartMoved(effect.partition, effect.offset)]
+        log = self.logs[effect.partition]
+        log.start = effect.offset
+        return [ev.StartMoved(effect.partition, log.topic_id, effect.offset)]
 
     def _find(self, effect: fx.FindTime) -> list[ev.Event]:
         return [ev.TimeFound(effect.token, None)]

@@ -220,7 +220,7 @@ class Disk:
         end_offset, rolled = written
         self._flushing.on_appended(lane, rolled)
         time = NO_TIMESTAMP if stamp is None else stamp
-        self._post(Appended(lane.partition, end_offset, time, rolled))
+        self._post(Appended(lane.partition, lane.topic_id, end_offset, time, rolled))
 
     # Looking up
 
@@ -297,6 +297,7 @@ class Disk:
         self._post(
             LogOpened(
                 lane.partition,
+                lane.topic_id,
                 opened.start_offset,
                 opened.end_offset,
                 self._checkpoints.high_watermarks.get(lane.partition, Offset(0)),
@@ -336,7 +337,7 @@ class Disk:
         lane = self._lanes[effect.partition]
 
         def moved(retained: Retained) -> None:
-            self._post(StartMoved(lane.partition, retained.start_offset))
+            self._post(StartMoved(lane.partition, lane.topic_id, retained.start_offset))
             self._checkpoints.save_offsets(self._logs())
 
         self._slow(
@@ -353,7 +354,7 @@ class Disk:
             for sentence in done.removed:
                 self._journal.info(sentence)
             if done.start_offset != before:
-                self._post(StartMoved(lane.partition, done.start_offset))
+                self._post(StartMoved(lane.partition, lane.topic_id, done.start_offset))
 
         self._slow(
             lane, self._keeper, lambda log: log.retain(wall_millis(), below=effect.below), retained
@@ -442,7 +443,7 @@ class Disk:
 
     def _fail(self, lane: Lane, reason: str) -> None:
         self._counters.log_failures += 1
-        self._post(LogFailed(lane.partition, reason))
+        self._post(LogFailed(lane.partition, lane.topic_id, reason))
 
     def _logs(self) -> Iterator[tuple[TopicPartition, Log]]:
         for partition, lane in self._lanes.items():
@@ -504,9 +505,6 @@ class Disk:
             closed.set_result(isinstance(outcome, Done))
 
         lane.run_in(closer, log.close, told)
-
-
-"""Makes a NamedTuple in half the time that calling its class takes."""
 
 
 def _size(effect: Append) -> int:

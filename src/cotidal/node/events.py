@@ -1,6 +1,9 @@
 """What can happen to a node. Pure values; past participles.
 
 The broker makes them from sockets, files and the clock, the simulator from its own.
+
+What the disk tells of a log carries the topic's id: it may come late, when the topic has been
+deleted and created anew under its name.
 """
 
 from __future__ import annotations
@@ -63,6 +66,7 @@ class LogOpened(NamedTuple):
     """A partition's log is open; the core rebuilds its state from these facts."""
 
     partition: TopicPartition
+    topic_id: Uuid
     start_offset: Offset
     end_offset: Offset
     high_watermark: Offset
@@ -77,6 +81,7 @@ class LogFailed(NamedTuple):
     """The disk failed this log: it is offline until the node restarts."""
 
     partition: TopicPartition
+    topic_id: Uuid
     reason: str
 
 
@@ -84,6 +89,7 @@ class Appended(NamedTuple):
     """Everything below ``end_offset`` is in the page cache and survives kill -9."""
 
     partition: TopicPartition
+    topic_id: Uuid
     end_offset: Offset
     append_time: WallMillis
     """The time stamped into the batches of a LogAppendTime topic, otherwise -1."""
@@ -107,6 +113,7 @@ class StartMoved(NamedTuple):
     """Retention or DeleteRecords moved the log's start."""
 
     partition: TopicPartition
+    topic_id: Uuid
     start_offset: Offset
 
 

@@ -170,8 +170,8 @@ def begin_delete(state: NodeState, slot: Slot, request: DeleteRecordsRequest) ->
 
 
 def on_log_start_moved(state: NodeState, event: StartMoved) -> None:
-    hosted = state.hosted.get(event.partition)
-    if hosted is None:
+    hosted = state.hosted_of(event.partition, event.topic_id)
+    if hosted is None or not hosted.replica.opened:
         return
     if on_start_moved(hosted.replica, event.start_offset):
         state.out.append(SaveEpochs(event.partition, tuple(hosted.replica.epochs.entries)))

@@ -154,8 +154,8 @@ def append_touched(state: NodeState) -> None:
 
 
 def on_log_appended(state: NodeState, event: Appended) -> None:
-    hosted = state.hosted.get(event.partition)
-    if hosted is None:  # deleted while the disk was writing
+    hosted = state.hosted_of(event.partition, event.topic_id)
+    if hosted is None or not hosted.replica.opened:  # deleted while the disk was writing
         return
     if hosted.replica.leadership is None:
         fetchers.on_appended(state, hosted, event.end_offset)

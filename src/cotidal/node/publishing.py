@@ -128,10 +128,10 @@ def host(state: NodeState, partition: TopicPartition) -> None:
 
 
 def on_opened(state: NodeState, event: LogOpened) -> None:
-    state.opening.pop(event.partition, None)
-    hosted = state.hosted.get(event.partition)
+    hosted = state.hosted_of(event.partition, event.topic_id)
     if hosted is None:  # deleted while it was being opened
         return
+    state.opening.pop(event.partition, None)
     producers = event.producers
     assert producers is None or isinstance(producers, ProducerSnapshot)
     effects: tuple[PartitionEffect, ...] = ()
@@ -164,10 +164,10 @@ def on_opened(state: NodeState, event: LogOpened) -> None:
 
 
 def on_failed(state: NodeState, event: LogFailed) -> None:
-    state.opening.pop(event.partition, None)
     state.out.append(Note("error", f"{event.partition} is offline: {event.reason}"))
-    hosted = state.hosted.get(event.partition)
+    hosted = state.hosted_of(event.partition, event.topic_id)
     if hosted is not None:
+        state.opening.pop(event.partition, None)
         on_log_failed(hosted.replica, event.reason)
         obey(state, hosted, (LeadershipLost(event.reason),))
 

@@ -166,6 +166,12 @@ class NodeState:
         self.next_checkpoint: Millis | None = None
         self.next_retention: Millis | None = None
 
+    def hosted_of(self, partition: TopicPartition, topic_id: Uuid) -> Hosted | None:
+        """Whom the disk speaks of: None when that topic is no longer here, even if another one of
+        its name is."""
+        hosted = self.hosted.get(partition)
+        return None if hosted is None or hosted.replica.topic_id != topic_id else hosted
+
     def next_read_token(self, waiting: object) -> ReadToken:
         self.token += 1
         token = ReadToken(self.token)

@@ -203,18 +203,19 @@ class Disk:
         def work() -> tuple[Event, ...]:
             log = lane.log
             if log is None:
-                return (LogFailed(lane.partition, "its log is not open"),)
+                return (LogFailed(lane.partition, lane.topic_id, "its log is not open"),)
             now = self._wall()
             try:
                 written = log.append(effect.entries, now, stamp_time=effect.stamp_time)
                 if must_flush:
                     log.flush()
             except LogError as error:
-                return (LogFailed(lane.partition, str(error)),)
+                return (LogFailed(lane.partition, lane.topic_id, str(error)),)
             if written.rolled:
                 self.later(self._took(sync=True), self._flush_beside, lane)
             stamp = now if effect.stamp_time else NO_TIMESTAMP
-            return (Appended(lane.partition, written.end_offset, stamp, written.rolled),)
+            end, rolled = written
+            return (Appended(lane.partition, lane.topic_id, end, stamp, rolled),)
 
         lane.run(work, self._took(sync=must_flush))
 
@@ -223,7 +224,7 @@ class Disk:
             try:
                 lane.log.flush()
             except LogError as error:
-                self.post(LogFailed(lane.partition, str(error)))
+                self.post(LogFailed(lane.partition, lane.topic_id, str(error)))
 
     def read(self, effect: fx.Read) -> None:
         self._read_on(effect, [], effect.max_bytes)
@@ -304,7 +305,7 @@ class Disk:
                     self._put_aside(partition, effect.topic_id)
                     lane.log = self._open(effect, recovery_point=Offset(0), log_start=Offset(0))
             except LogError as error:
-                return (LogFailed(partition, str(error)),)
+                return (LogFailed(partition, effect.topic_id, str(error)),)
             told = self._opened(lane, lane.log.opened)
             lane.log.forget_headers()
             return told
@@ -336,6 +337,7 @@ class Disk:
         return (
             LogOpened(
                 lane.partition,
+                lane.topic_id,
                 opened.start_offset,
                 opened.end_offset,
                 self._high_watermarks.get(lane.partition, Offset(0)),
@@ -374,12 +376,14 @@ class Disk:
         self._slow(lane, work)
 
     def advance_start(self, effect: fx.AdvanceStart) -> None:
+        lane = self.lanes[effect.partition]
+
         def work(log: Log) -> tuple[Event, ...]:
             start = log.advance_start(effect.offset, self._wall()).start_offset
             self._save_log_offsets()
-            return (StartMoved(effect.partition, start),)
+            return (StartMoved(lane.partition, lane.topic_id, start),)
 
-        self._slow(self.lanes[effect.partition], work)
+        self._slow(lane, work)
 
     def retain(self, effect: fx.Retain) -> None:
         lane = self.lanes[effect.partition]
@@ -389,7 +393,8 @@ class Disk:
         def work(log: Log) -> tuple[Event, ...]:
             before = log.start_offset
             start = log.retain(self._wall(), below=effect.below).start_offset
-            return () if start == before else (StartMoved(effect.partition, start),)
+            moved = StartMoved(lane.partition, lane.topic_id, start)
+            return () if start == before else (moved,)
 
         self._slow(lane, work)
 
@@ -522,11 +527,11 @@ class Disk:
     def _slow(self, lane: Lane, work: Callable[[Log], tuple[Event, ...]]) -> None:
         def guarded() -> tuple[Event, ...]:
             if lane.log is None:
-                return (LogFailed(lane.partition, "its log is not open"),)
+                return (LogFailed(lane.partition, lane.topic_id, "its log is not open"),)
             try:
                 return work(lane.log)
             except LogError as error:
-                return (LogFailed(lane.partition, str(error)),)
+                return (LogFailed(lane.partition, lane.topic_id, str(error)),)
 
         lane.when_free(lambda: lane.run(guarded, self._took(sync=True)))
 
