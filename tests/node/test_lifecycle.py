@@ -9,7 +9,7 @@ from cotidal.messages.records.metadata import (
     UnregisterBrokerRecord,
 )
 from cotidal.messages.rpc.create_topics import CreatableTopic, CreateTopicsRequest
-from cotidal.node import controller
+from cotidal.node import controller, decisions
 from cotidal.node.effects import MetadataBatch, OpenLog
 from cotidal.node.events import Ticked
 from cotidal.values import Millis, WallMillis
@@ -55,7 +55,7 @@ def test_a_broker_that_was_unregistered_registers_again_and_serves() -> None:
     epoch = state.controller.broker_epoch
     state.now = Millis(node.now)
     gone = (FenceBrokerRecord(1, epoch), UnregisterBrokerRecord(1, epoch))
-    controller.propose(state, gone, controller.Nothing())
+    controller.propose(state, gone, decisions.Nothing())
     node.pass_time(3_000)
     assert state.controller.broker_epoch > epoch
     assert create(node, "more").error_code == 0

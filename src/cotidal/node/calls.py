@@ -40,3 +40,12 @@ def call(
     else:
         state.out.append(asked)
     return token
+
+
+def broker_endpoint(state: NodeState, node_id: NodeId) -> Endpoint | None:
+    """Where another broker is reached: under the name of our own first listener."""
+    broker = state.controller.committed.brokers.get(node_id)
+    if broker is None or not state.config.endpoints:
+        return None
+    found = broker.endpoint(state.config.endpoints[0].name)
+    return None if found is None else Endpoint(found.name, found.host, found.port)

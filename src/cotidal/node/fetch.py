@@ -29,6 +29,7 @@ from cotidal.node.connections import Slot
 from cotidal.node.effects import Read, Want
 from cotidal.node.events import ReadDone
 from cotidal.node.hosting import Hosted
+from cotidal.node.partition_effects import obey
 from cotidal.node.sessions import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
@@ -152,27 +153,6 @@ def on_read_done(state: NodeState, pending: PendingFetch, event: ReadDone) -> No
         _park(state, pending, missing_bytes=pending.min_bytes - total)
 
 
-def on_readable(state: NodeState, hosted: Hosted) -> None:
-    """More of this partition may be read."""
-    for pending in hosted.fetches:
-        pending.missing_bytes -= hosted.unread_bytes
-        if pending.missing_bytes <= 0:
-            state.dirty_fetches[pending] = None
-    hosted.unread_bytes = 0
-
-
-def on_end_moved(state: NodeState, hosted: Hosted) -> None:
-    """More is written: followers may have it at once, consumers when it is committed."""
-    for pending in hosted.replica_fetches:
-        state.dirty_fetches[pending] = None
-
-
-def on_unserved(state: NodeState, hosted: Hosted) -> None:
-    """The partition is no longer served from here: its fetches are told so."""
-    for pending in (*hosted.fetches, *hosted.replica_fetches):
-        state.dirty_fetches[pending] = None
-
-
 def evaluate_dirty(state: NodeState) -> None:
     """At the end of a step: look again at every fetch that was woken in it, once."""
     while state.dirty_fetches:
@@ -283,8 +263,6 @@ def _evaluate(state: NodeState, pending: PendingFetch) -> None:
 def _tell_leaders(state: NodeState, pending: PendingFetch, replica: FetchingReplica) -> None:
     """What a follower asks for tells how far it has got. The answer carries the marks as they were
     before that: a follower's high watermark is a round trip behind."""
-    from cotidal.node.publishing import obey
-
     pending.replica = replica._replace(is_news=False)
     for asked in pending.asked:
         if asked.hosted is not None and isinstance(asked.verdict, Granted):

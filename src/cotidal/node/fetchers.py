@@ -33,8 +33,8 @@ from cotidal.messages.rpc.apis import ApiKey
 from cotidal.messages.rpc.fetch import FetchResponse, PartitionData
 from cotidal.messages.rpc.list_offsets import ListOffsetsResponse
 from cotidal.node import calls
-from cotidal.node.effects import Endpoint
 from cotidal.node.hosting import Hosted
+from cotidal.node.partition_effects import obey
 from cotidal.node.state import NodeState
 from cotidal.values import LeaderEpoch, Millis, NodeId, Offset, TopicPartition
 
@@ -111,8 +111,6 @@ def on_ticked(state: NodeState) -> None:
 
 
 def on_fetch_answered(state: NodeState, asked: FetchCall, response: FetchResponse) -> None:
-    from cotidal.node.publishing import obey
-
     _end(state, asked)
     answered: dict[TopicPartition, PartitionData] = {}
     names = state.controller.committed.topic_names
@@ -135,8 +133,6 @@ def on_fetch_answered(state: NodeState, asked: FetchCall, response: FetchRespons
 
 def on_appended(state: NodeState, hosted: Hosted, end_offset: Offset) -> None:
     """A follower's log has grown: its next question acknowledges that."""
-    from cotidal.node.publishing import obey
-
     obey(state, hosted, follower_appended(hosted.replica, end_offset))
     if hosted.replica.following is not None:
         state.fetch_due[hosted.replica.following.leader] = None
@@ -149,8 +145,6 @@ def on_fetch_failed(state: NodeState, asked: FetchCall) -> None:
 
 
 def on_ends_answered(state: NodeState, asked: EndsCall, response: ListOffsetsResponse) -> None:
-    from cotidal.node.publishing import obey
-
     hosted = state.hosted.get(asked.partition)
     found = response.topics[0].partitions[0]
     state.ends_under_way.pop(asked.partition, None)
@@ -177,7 +171,7 @@ def on_ends_failed(state: NodeState, asked: EndsCall) -> None:
 
 def _ask(state: NodeState, leader: NodeId) -> None:
     under_way = state.fetches_under_way.setdefault(leader, [])
-    endpoint = leader_endpoint(state, leader)
+    endpoint = calls.broker_endpoint(state, leader)
     if len(under_way) >= UNDER_WAY_MAX or endpoint is None:
         return
     questions: dict[TopicPartition, Question] = {}
@@ -224,15 +218,6 @@ def _ask(state: NodeState, leader: NodeId) -> None:
     )
 
 
-def leader_endpoint(state: NodeState, leader: NodeId) -> Endpoint | None:
-    """Where a leader is reached: under the name of our own first listener."""
-    broker = state.controller.committed.brokers.get(leader)
-    if broker is None or not state.config.endpoints:
-        return None
-    found = broker.endpoint(state.config.endpoints[0].name)
-    return None if found is None else Endpoint(found.name, found.host, found.port)
-
-
 def _answer(put: Question, told: PartitionData | None, error: ErrorCode) -> Answered:
     if told is None:
         return Answered(put, error, Offset(-1), Offset(-1), None, NO_BATCHES)
@@ -256,7 +241,7 @@ def _ask_ends(state: NodeState, leader: NodeId, partition: TopicPartition, put: 
 
 
 def _send_ends(state: NodeState, asked: EndsCall, timestamp: int) -> None:
-    endpoint = leader_endpoint(state, asked.leader)
+    endpoint = calls.broker_endpoint(state, asked.leader)
     if endpoint is None:
         on_ends_failed(state, asked)
         return

@@ -15,9 +15,9 @@ from cotidal.messages.batch import Placed
 from cotidal.values import Offset, TopicPartition, Uuid, WallMillis
 
 if TYPE_CHECKING:
+    from cotidal.node.acks import PendingProduce
     from cotidal.node.fetch import PendingFetch
     from cotidal.node.offsets import PendingDelete
-    from cotidal.node.produce import PendingProduce
 
 
 class Waiting(NamedTuple):

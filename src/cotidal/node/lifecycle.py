@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 
 from cotidal.api import to_controller as api
 from cotidal.core.cluster.decide.features import SUPPORTED
+from cotidal.core.cluster.image import MetadataRecord
 from cotidal.errors import ErrorCode
 from cotidal.messages.rpc.apis import ApiKey
 from cotidal.messages.rpc.broker_heartbeat import BrokerHeartbeatResponse
@@ -116,6 +117,16 @@ def on_logs_open(state: NodeState) -> None:
     """Every log is open: time to be unfenced."""
     if state.life.stage is Stage.REGISTERED and state.life.is_published and not state.opening:
         state.life.next_beat = state.now
+
+
+def on_committed(state: NodeState, records: list[MetadataRecord]) -> None:
+    """A prefix of the metadata log has been replayed into the committed image."""
+    if not state.config.is_broker:
+        return
+    if state.life.is_published:
+        publishing.publish(state, records)
+        publishing.refresh_brokers(state, records)
+    on_metadata(state)
 
 
 def on_registered(state: NodeState, reply: BrokerRegistrationResponse) -> None:

@@ -30,7 +30,9 @@ from cotidal.messages.rpc.fetch import FetchRequest
 from cotidal.messages.rpc.metadata import MetadataRequest
 from cotidal.messages.rpc.produce import ProduceRequest
 from cotidal.node import (
+    acks,
     controller,
+    decisions,
     fetch,
     fetchers,
     housekeeping,
@@ -42,7 +44,7 @@ from cotidal.node import (
     quorum,
 )
 from cotidal.node.connections import PRODUCE, Connection, Slot
-from cotidal.node.controller import AnswerAgain, ControllerDuty
+from cotidal.node.decisions import AnswerAgain, ControllerDuty
 from cotidal.node.effects import (
     CallToken,
     CloseConnection,
@@ -124,11 +126,12 @@ class Node:
                     controller.probe_broker(state, event.peer)
             case LogOpened():
                 publishing.on_opened(state, event)
-                controller.follow(state)
+                lifecycle.on_logs_open(state)
+                decisions.follow(state)
             case LogFailed():
                 publishing.on_failed(state, event)
                 lifecycle.on_logs_open(state)
-                controller.follow(state)
+                decisions.follow(state)
             case TimeFound():
                 offsets.on_time_found(state, event)
             case StartMoved():
@@ -163,7 +166,7 @@ class Node:
         return _earliest(
             state.control_deadline,
             fetch.next_deadline(state),
-            produce.next_deadline(state),
+            acks.next_deadline(state),
             lifecycle.next_deadline(state),
             proposals.next_deadline(state),
             state.fetcher_wake,
@@ -241,7 +244,7 @@ class Node:
                 controller.on_forwarded(state, owner, message)
             case controller.BlockAsked():
                 controller.on_block(state, message)
-            case controller.Probing():
+            case decisions.Probing():
                 pass  # somebody listens there
             case _:
                 raise AssertionError(owner)
@@ -267,7 +270,7 @@ class Node:
                 controller.on_forward_failed(state, owner)
             case controller.BlockAsked():
                 controller.on_no_block(state)
-            case controller.Probing():
+            case decisions.Probing():
                 controller.on_probe_failed(state, owner, refused=event.refused)
             case _:
                 raise AssertionError(owner)
@@ -369,7 +372,7 @@ class Node:
         state = self._state
         fetch.on_ticked(state)
         if state.parked_produces:
-            produce.on_ticked(state)
+            acks.on_ticked(state)
         housekeeping.on_ticked(state)
         proposals.on_ticked(state)
         fetchers.on_ticked(state)

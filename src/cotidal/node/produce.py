@@ -12,20 +12,11 @@ Owns of the state: touched, parked_produces.
 
 from __future__ import annotations
 
-from typing import Final
-
 from cotidal.api import produce as api
-from cotidal.core.partition.effects import (
-    CompleteAcks,
-    EndMoved,
-    LeadershipLost,
-    Readable,
-    RememberProducers,
-)
+from cotidal.core.partition.effects import CompleteAcks, EndMoved, Readable, RememberProducers
 from cotidal.core.partition.leader import (
     ACKS_ALL,
     Admitted,
-    acks_outcome,
     admit_batch,
     on_appended,
 )
@@ -38,44 +29,15 @@ from cotidal.messages.rpc.produce import (
     PartitionProduceResponse,
     ProduceRequest,
 )
-from cotidal.node import fetch, fetchers
+from cotidal.node import fetchers
+from cotidal.node.acks import PendingProduce, answer, on_progress
 from cotidal.node.connections import Connection, Slot
 from cotidal.node.effects import Append, CloseConnection, SaveProducers
 from cotidal.node.events import Appended
 from cotidal.node.hosting import Hosted, Waiting
+from cotidal.node.partition_effects import wake_fetches, wake_replica_fetches
 from cotidal.node.state import NodeState
 from cotidal.values import NO_TIMESTAMP, Millis, TopicPartition, Uuid, WallMillis
-
-SWEEP_INTERVAL_MS: Final = 100
-"""How late a Produce may time out: one sweep over the parked ones instead of a timer for each."""
-NEVER: Final = Millis(1 << 62)
-
-
-class PendingProduce:
-    """A Produce with partitions that are not answered yet. Its records are not kept with it."""
-
-    __slots__ = ("_parked", "deadline", "missing", "slot", "timeout_ms", "topics")
-
-    def __init__(
-        self,
-        slot: Slot,
-        *,
-        deadline: Millis,
-        timeout_ms: int,
-        parked: dict[PendingProduce, None],
-    ) -> None:
-        self._parked = parked
-        self.slot = slot
-        self.deadline = deadline
-        self.timeout_ms = timeout_ms
-        self.missing = 0
-        self.topics: list[tuple[str, Uuid, list[int | PartitionProduceResponse]]] = []
-        """In the shape of the request: each partition's number, or its answer."""
-
-    def forget(self) -> None:
-        """Its records are written all the same; nobody waits for the answer."""
-        self.missing = 0
-        self._parked.pop(self, None)
 
 
 def begin(state: NodeState, slot: Slot, request: ProduceRequest, wall: WallMillis) -> None:
@@ -128,7 +90,7 @@ def begin(state: NodeState, slot: Slot, request: ProduceRequest, wall: WallMilli
         state.produce_due = min(state.produce_due, deadline)
         slot.parked = pending
     else:
-        _answer(state, pending)
+        answer(state, pending)
 
 
 def begin_unacknowledged(
@@ -164,74 +126,16 @@ def on_log_appended(state: NodeState, event: Appended) -> None:
         hosted.stamps.append((event.end_offset, event.append_time))
     for effect in on_appended(hosted.replica, event.end_offset, state.now):
         if isinstance(effect, Readable):
-            fetch.on_readable(state, hosted)
+            wake_fetches(state, hosted)
         else:
             assert isinstance(effect, EndMoved | CompleteAcks)
             on_progress(state, hosted, effect)
             if hosted.replica_fetches and isinstance(effect, EndMoved):
-                fetch.on_end_moved(state, hosted)
+                wake_replica_fetches(state, hosted)
     if event.rolled:
         for remember in on_rolled(hosted.replica):
             assert isinstance(remember, RememberProducers)
             state.out.append(SaveProducers(event.partition, remember.snapshot))
-
-
-def on_progress(state: NodeState, hosted: Hosted, effect: EndMoved | CompleteAcks) -> None:
-    """Answer whoever waited for what has now been written or committed."""
-    if isinstance(effect, EndMoved):
-        reached = hosted.until_written.take(effect.end_offset)
-    else:
-        reached = hosted.until_committed.take(effect.below)
-    for waiting in reached:
-        outcome: Refusal | bool = True
-        if isinstance(effect, CompleteAcks):
-            outcome = acks_outcome(hosted.replica, next_offset=waiting.required)
-        if isinstance(outcome, Refusal):
-            refused = api.partition_refused(hosted.replica.partition.partition, outcome)
-            _fill(state, waiting, refused)
-        else:
-            _complete(state, hosted, waiting)
-    if hosted.stamps and isinstance(effect, CompleteAcks):
-        hosted.stamps = [stamp for stamp in hosted.stamps if stamp[0] > effect.below]
-
-
-def on_unserved(state: NodeState, hosted: Hosted, lost: LeadershipLost) -> None:
-    """The partition is no longer led here: everything that waits for it fails."""
-    refusal = Refusal(ErrorCode.NOT_LEADER_OR_FOLLOWER, lost.reason)
-    if hosted.replica.offline_reason is not None:
-        refusal = Refusal(ErrorCode.KAFKA_STORAGE_ERROR, hosted.replica.offline_reason)
-    for waiting in (*hosted.until_written.take_all(), *hosted.until_committed.take_all()):
-        _fill(state, waiting, api.partition_refused(hosted.replica.partition.partition, refusal))
-    if hosted.replica.offline_reason is not None:
-        # Otherwise what was admitted is written all the same: it has its offsets.
-        hosted.entries = []
-        state.touched.pop(hosted.replica.partition, None)
-    fetch.on_unserved(state, hosted)
-
-
-def on_ticked(state: NodeState) -> None:
-    """Answer what has waited for too long."""
-    if state.now < state.produce_due:
-        return
-    late = [pending for pending in state.parked_produces if pending.deadline <= state.now]
-    for pending in late:
-        time_out = Refusal(
-            ErrorCode.REQUEST_TIMED_OUT,
-            f"not acknowledged within {pending.timeout_ms} ms; it may still be",
-        )
-        for _, _, results in pending.topics:
-            for position, result in enumerate(results):
-                if isinstance(result, int):
-                    results[position] = api.partition_refused(result, time_out)
-        pending.missing = 0
-        _answer(state, pending)
-    earliest = min((pending.deadline for pending in state.parked_produces), default=NEVER)
-    state.produce_due = max(earliest, Millis(state.now + SWEEP_INTERVAL_MS))
-
-
-def next_deadline(state: NodeState) -> Millis | None:
-    """Not exact: what was the earliest may have been answered since; then a tick finds nothing."""
-    return state.produce_due if state.parked_produces else None
 
 
 def _topic_name(state: NodeState, name: str, topic_id: Uuid, version: int) -> str:
@@ -263,38 +167,3 @@ def _admit(
         hosted.entries.append(Placed(verdict.base_offset, leadership.epoch, batches))
         hosted.unread_bytes += len(batches.data)
     return verdict
-
-
-def _complete(state: NodeState, hosted: Hosted, waiting: Waiting) -> None:
-    append_time = NO_TIMESTAMP
-    if hosted.rules.stamps_time:
-        append_time = waiting.timestamp
-        if append_time < 0:
-            given = (time for end, time in hosted.stamps if end >= waiting.required)
-            append_time = next(given, NO_TIMESTAMP)
-    _fill(
-        state,
-        waiting,
-        api.partition_written(
-            hosted.replica.partition.partition,
-            base_offset=waiting.base_offset,
-            append_time=append_time,
-            log_start_offset=hosted.replica.start_offset,
-        ),
-    )
-
-
-def _fill(state: NodeState, waiting: Waiting, result: PartitionProduceResponse) -> None:
-    pending = waiting.pending
-    if not pending.missing:  # timed out, or its connection is gone
-        return
-    pending.topics[waiting.topic_position][2][waiting.partition_position] = result
-    pending.missing -= 1
-    if not pending.missing:
-        _answer(state, pending)
-
-
-def _answer(state: NodeState, pending: PendingProduce) -> None:
-    state.parked_produces.pop(pending, None)
-    slot = pending.slot
-    slot.connection.answer(slot, api.response(pending.topics), state.out)

@@ -17,6 +17,7 @@ from cotidal.errors import ErrorCode
 from cotidal.messages.rpc.alter_partition import AlterPartitionResponse
 from cotidal.messages.rpc.apis import ApiKey
 from cotidal.node import calls
+from cotidal.node.partition_effects import obey
 from cotidal.node.state import NodeState
 from cotidal.values import LeaderEpoch, Millis, NodeId, PartitionEpoch, TopicPartition
 
@@ -100,8 +101,6 @@ def on_failed(state: NodeState, asked: IsrCall) -> None:
 
 def on_ticked(state: NodeState) -> None:
     """Every half of the lag time: who has fallen behind?"""
-    from cotidal.node.publishing import obey
-
     if state.isr_retry_at is not None and state.now >= state.isr_retry_at:
         state.isr_retry_at = None
     if state.next_shrink is None or state.now < state.next_shrink:
@@ -126,8 +125,6 @@ def lag_max_ms(state: NodeState) -> int:
 
 
 def _deliver(state: NodeState, partition: TopicPartition, answer: IsrAnswered) -> None:
-    from cotidal.node.publishing import obey
-
     hosted = state.hosted.get(partition)
     if hosted is not None:
         obey(state, hosted, on_isr_answered(hosted.replica, answer, state.now))

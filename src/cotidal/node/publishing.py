@@ -9,7 +9,6 @@ Owns of the state: hosted, opening.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import assert_never
 
 from cotidal.core.cluster.image import (
     BROKER_RESOURCE,
@@ -19,20 +18,7 @@ from cotidal.core.cluster.image import (
     Partition,
 )
 from cotidal.core.partition import follower
-from cotidal.core.partition.effects import (
-    AdvanceLogStart,
-    AppendFetched,
-    CompleteAcks,
-    EndMoved,
-    LeadershipLost,
-    PartitionEffect,
-    ProposeIsr,
-    Readable,
-    RememberEpochs,
-    RememberProducers,
-    StartOver,
-    Truncate,
-)
+from cotidal.core.partition.effects import LeadershipLost, PartitionEffect
 from cotidal.core.partition.follower import on_log_cut
 from cotidal.core.partition.leader import (
     WriteRules,
@@ -41,7 +27,6 @@ from cotidal.core.partition.leader import (
     stop_leading,
 )
 from cotidal.core.partition.replica import Appointment, on_log_failed, on_log_opened
-from cotidal.messages.batch import Placed
 from cotidal.messages.producers import ProducerSnapshot
 from cotidal.messages.records.metadata import (
     BrokerRegistrationChangeRecord,
@@ -54,24 +39,14 @@ from cotidal.messages.records.metadata import (
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
 )
-from cotidal.node import fetch, fetchers, lifecycle, offsets, produce, proposals
-from cotidal.node.effects import (
-    AdvanceStart,
-    Append,
-    ConfigureLog,
-    DeleteLog,
-    Note,
-    OpenLog,
-    SaveEpochs,
-    SaveProducers,
-    TruncateTo,
-)
-from cotidal.node.effects import StartOver as StartLogOver
+from cotidal.node import fetchers, proposals
+from cotidal.node.effects import ConfigureLog, DeleteLog, Note, OpenLog
 from cotidal.node.events import LogFailed, LogOpened
 from cotidal.node.hosting import Hosted
+from cotidal.node.partition_effects import obey
 from cotidal.node.state import NodeState
 from cotidal.settings import topic_settings
-from cotidal.values import NO_EPOCH, BrokerEpoch, NodeId, TopicPartition, Uuid
+from cotidal.values import BrokerEpoch, NodeId, TopicPartition, Uuid
 
 
 def publish(state: NodeState, records: Iterable[MetadataRecord]) -> None:
@@ -89,16 +64,6 @@ def publish(state: NodeState, records: Iterable[MetadataRecord]) -> None:
                 _reconfigure(state, record)
             case _:
                 pass
-
-
-def on_committed(state: NodeState, records: list[MetadataRecord]) -> None:
-    """A prefix of the metadata log has been replayed into the committed image."""
-    if not state.config.is_broker:
-        return
-    if state.life.is_published:
-        publish(state, records)
-        _refresh_brokers(state, records)
-    lifecycle.on_metadata(state)
 
 
 def publish_everything(state: NodeState) -> None:
@@ -160,7 +125,6 @@ def on_opened(state: NodeState, event: LogOpened) -> None:
     if told is not None:
         _take_role(state, hosted, told)
     fetchers.follow(state, hosted)
-    lifecycle.on_logs_open(state)
 
 
 def on_failed(state: NodeState, event: LogFailed) -> None:
@@ -170,43 +134,6 @@ def on_failed(state: NodeState, event: LogFailed) -> None:
         state.opening.pop(event.partition, None)
         on_log_failed(hosted.replica, event.reason)
         obey(state, hosted, (LeadershipLost(event.reason),))
-
-
-def obey(state: NodeState, hosted: Hosted, effects: tuple[PartitionEffect, ...]) -> None:
-    """Turn what a replica says into wake-ups and writes."""
-    partition = hosted.replica.partition
-    for effect in effects:
-        match effect:
-            case LeadershipLost():
-                produce.on_unserved(state, hosted, effect)
-                offsets.on_unserved(state, hosted)
-            case RememberEpochs(entries):
-                state.out.append(SaveEpochs(partition, entries))
-            case RememberProducers(snapshot):
-                state.out.append(SaveProducers(partition, snapshot))
-            case Readable():
-                fetch.on_readable(state, hosted)
-            case CompleteAcks():
-                produce.on_progress(state, hosted, effect)
-            case EndMoved():
-                produce.on_progress(state, hosted, effect)
-                fetch.on_end_moved(state, hosted)
-            case ProposeIsr():
-                state.isr_proposals[partition] = effect
-            case AppendFetched(batches):
-                entry = Placed(None, NO_EPOCH, batches)
-                state.out.append(Append(partition, (entry,), False))
-                hosted.unread_bytes += len(batches.data)
-            case Truncate(offset):
-                hosted.cutting = True
-                state.out.append(TruncateTo(partition, offset))
-            case StartOver(offset):
-                hosted.cutting = True
-                state.out.append(StartLogOver(partition, offset))
-            case AdvanceLogStart(offset):
-                state.out.append(AdvanceStart(partition, offset))
-            case _:
-                assert_never(effect)
 
 
 def topic_values(state: NodeState, image: Image, topic: str) -> Mapping[str, str]:
@@ -285,7 +212,7 @@ def active_brokers(state: NodeState) -> Mapping[NodeId, BrokerEpoch]:
     return {broker.node_id: broker.epoch for broker in brokers if broker.active}
 
 
-def _refresh_brokers(state: NodeState, records: list[MetadataRecord]) -> None:
+def refresh_brokers(state: NodeState, records: list[MetadataRecord]) -> None:
     """Leaders must know who may be in an ISR; a follower may have got its leader back."""
     if not any(isinstance(record, _ABOUT_BROKERS) for record in records):
         return

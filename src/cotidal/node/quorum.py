@@ -35,7 +35,7 @@ from cotidal.messages.records.quorum import (
     VotersRecordVoter,
 )
 from cotidal.messages.rpc.fetch import FetchRequest
-from cotidal.node import calls, controller, publishing
+from cotidal.node import calls, decisions, lifecycle
 from cotidal.node.connections import Slot
 from cotidal.node.effects import (
     CloseConnection,
@@ -57,6 +57,8 @@ from cotidal.node.state import ControllerAt, NodeState
 from cotidal.values import ZERO_UUID, EpochEntry, LeaderEpoch, Millis, NodeId, Offset
 
 CALL_TIMEOUT_MS = 1_000
+RECORD_BYTES_GUESS = 64
+"""Only for knowing when a snapshot is due."""
 
 
 MetadataReader: TypeAlias = Callable[[Batches], Iterable[tuple[Any, ...]]]
@@ -148,6 +150,17 @@ def step(state: NodeState, event: qev.Event) -> None:
     state.control_moved = True
     for effect in state.quorum.machine.step(event, state.now):
         _obey(state, effect)
+    place(state)
+
+
+def place(state: NodeState) -> None:
+    """Propose to the machine whatever has been decided."""
+    submitted = state.controller.submitted
+    while submitted:
+        proposal = submitted.popleft()
+        count = len(proposal.records)
+        size = RECORD_BYTES_GUESS * count
+        step(state, qev.ProposalMade(proposal, count, size, state.controller.epoch))
 
 
 def begin(state: NodeState, slot: Slot, message: object) -> None:
@@ -212,17 +225,17 @@ def _obey(state: NodeState, effect: qfx.Effect) -> None:
         case qfx.Committed(high_watermark):
             _commit(state, high_watermark)
         case qfx.BecameLeader(epoch, _):
-            controller.activate(state, epoch)
+            decisions.activate(state, epoch)
         case qfx.LostLeadership():
-            controller.deactivate(state)
+            decisions.deactivate(state)
         case qfx.LeaderKnown(leader_id, epoch, endpoints):
             _lead_by(state, leader_id, epoch, endpoints)
         case qfx.LeaderUnknown():
             state.controller.leader = None
         case qfx.ProposalPlaced(handle, base_offset):
-            controller.on_placed(state, cast("controller.Proposal", handle), base_offset)
+            decisions.on_placed(state, cast("decisions.Proposal", handle), base_offset)
         case qfx.ProposalRefused(handle):
-            controller.on_refused(state, cast("controller.Proposal", handle))
+            decisions.on_refused(state, cast("decisions.Proposal", handle))
         case qfx.VotersChanged():
             pass
         case qfx.Stopped():
@@ -246,7 +259,7 @@ def _persist(state: NodeState, effect: qfx.Persist) -> None:
             case qfx.WriteState(stored):
                 writes.append(QuorumState(stored))
             case qfx.AppendOwn(base_offset, epoch, handle):
-                records = cast("controller.Proposal", handle).records
+                records = cast("decisions.Proposal", handle).records
                 batch = MetadataBatch(base_offset, epoch, records, False, state.wall)
                 duty.tail.append(batch)
                 writes.append(batch)
@@ -309,8 +322,8 @@ def _commit(state: NodeState, high_watermark: Offset) -> None:
             for record in batch.records:
                 image.replay(cast("MetadataRecord", record))
                 records.append(cast("MetadataRecord", record))
-    publishing.on_committed(state, records)
-    controller.on_committed(state, high_watermark)
+    lifecycle.on_committed(state, records)
+    decisions.on_committed(state, high_watermark)
 
 
 def _lead_by(

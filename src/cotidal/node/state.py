@@ -21,11 +21,11 @@ from cotidal.settings import effective
 from cotidal.values import LeaderEpoch, Millis, NodeId, Offset, TopicPartition, Uuid, WallMillis
 
 if TYPE_CHECKING:
-    from cotidal.node.controller import ControllerDuty
+    from cotidal.node.acks import PendingProduce
+    from cotidal.node.decisions import ControllerDuty
     from cotidal.node.fetch import PendingFetch
     from cotidal.node.fetchers import FetchCall
     from cotidal.node.lifecycle import Life
-    from cotidal.node.produce import PendingProduce
     from cotidal.node.quorum import QuorumDuty
 
 

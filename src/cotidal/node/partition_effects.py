@@ -1,0 +1,91 @@
+"""What a replica says (core.partition.effects), obeyed: wake-ups and writes. Pure.
+
+Everything that moves a partition ends here, whether a client, a follower, a leader, the controller
+or the disk moved it. A fetch that is woken is only marked: node.fetch looks at it at the end of the
+step.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from cotidal.core.partition.effects import (
+    AdvanceLogStart,
+    AppendFetched,
+    CompleteAcks,
+    EndMoved,
+    LeadershipLost,
+    PartitionEffect,
+    ProposeIsr,
+    Readable,
+    RememberEpochs,
+    RememberProducers,
+    StartOver,
+    Truncate,
+)
+from cotidal.messages.batch import Placed
+from cotidal.node import acks, offsets
+from cotidal.node.effects import AdvanceStart, Append, SaveEpochs, SaveProducers, TruncateTo
+from cotidal.node.effects import StartOver as StartLogOver
+from cotidal.node.hosting import Hosted
+from cotidal.node.state import NodeState
+from cotidal.values import NO_EPOCH
+
+
+def obey(state: NodeState, hosted: Hosted, effects: tuple[PartitionEffect, ...]) -> None:
+    """Turn what a replica says into wake-ups and writes."""
+    partition = hosted.replica.partition
+    for effect in effects:
+        match effect:
+            case LeadershipLost():
+                acks.on_unserved(state, hosted, effect)
+                wake_all_fetches(state, hosted)
+                offsets.on_unserved(state, hosted)
+            case RememberEpochs(entries):
+                state.out.append(SaveEpochs(partition, entries))
+            case RememberProducers(snapshot):
+                state.out.append(SaveProducers(partition, snapshot))
+            case Readable():
+                wake_fetches(state, hosted)
+            case CompleteAcks():
+                acks.on_progress(state, hosted, effect)
+            case EndMoved():
+                acks.on_progress(state, hosted, effect)
+                wake_replica_fetches(state, hosted)
+            case ProposeIsr():
+                state.isr_proposals[partition] = effect
+            case AppendFetched(batches):
+                entry = Placed(None, NO_EPOCH, batches)
+                state.out.append(Append(partition, (entry,), False))
+                hosted.unread_bytes += len(batches.data)
+            case Truncate(offset):
+                hosted.cutting = True
+                state.out.append(TruncateTo(partition, offset))
+            case StartOver(offset):
+                hosted.cutting = True
+                state.out.append(StartLogOver(partition, offset))
+            case AdvanceLogStart(offset):
+                state.out.append(AdvanceStart(partition, offset))
+            case _:
+                assert_never(effect)
+
+
+def wake_fetches(state: NodeState, hosted: Hosted) -> None:
+    """More of this partition may be read."""
+    for pending in hosted.fetches:
+        pending.missing_bytes -= hosted.unread_bytes
+        if pending.missing_bytes <= 0:
+            state.dirty_fetches[pending] = None
+    hosted.unread_bytes = 0
+
+
+def wake_replica_fetches(state: NodeState, hosted: Hosted) -> None:
+    """More is written: followers may have it at once, consumers when it is committed."""
+    for pending in hosted.replica_fetches:
+        state.dirty_fetches[pending] = None
+
+
+def wake_all_fetches(state: NodeState, hosted: Hosted) -> None:
+    """The partition is no longer served from here: its fetches are told so."""
+    for pending in (*hosted.fetches, *hosted.replica_fetches):
+        state.dirty_fetches[pending] = None
