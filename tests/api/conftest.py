@@ -53,6 +53,10 @@ class FakeView:
         voter = VoterView(NodeId(1), Uuid(b"d" * 16), Offset(40), WallMillis(7), WallMillis(6))
         self.quorum = QuorumView(NodeId(1), LeaderEpoch(3), Offset(40), (voter,), ())
         self.replicas: dict[TopicPartition, Replica] = {}
+        self.doubted: set[NodeId] = set()
+
+    def is_doubted(self, node_id: NodeId) -> bool:
+        return node_id in self.doubted
 
     def replica(self, partition: TopicPartition) -> Replica | None:
         return self.replicas.get(partition)

@@ -53,6 +53,15 @@ def test_partition_tells_leader_epoch_replicas_and_isr(cluster, asked):
     assert second.offline_replicas == ()
 
 
+def test_no_client_is_sent_to_a_leader_that_has_perhaps_just_died(cluster, asked):
+    cluster.view.doubted.add(2)
+    response = answer(by_name("orders"), asked(9), cluster.view)
+    first, second, _ = response.topics[0].partitions
+    assert (first.leader_id, first.error_code) == (1, 0)
+    assert (second.leader_id, second.error_code) == (-1, ErrorCode.LEADER_NOT_AVAILABLE)
+    assert [broker.node_id for broker in response.brokers] == [1, 3]
+
+
 def test_partition_without_leader_says_so_and_names_its_offline_replicas(cluster, asked):
     (topic,) = answer(by_name("lonely"), asked(9), cluster.view).topics
     (partition,) = topic.partitions

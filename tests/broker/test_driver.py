@@ -13,8 +13,16 @@ from cotidal.broker.counters import Counters, Histogram
 from cotidal.broker.driver import Driver
 from cotidal.broker.journal import Journal
 from cotidal.node.effects import Effect, Note, Serve
-from cotidal.node.events import Event, Persisted, PersistToken, ShutdownRequested, Ticked
-from cotidal.values import Millis
+from cotidal.node.events import (
+    Event,
+    PeerConnected,
+    PeerLost,
+    Persisted,
+    PersistToken,
+    ShutdownRequested,
+    Ticked,
+)
+from cotidal.values import Millis, NodeId
 
 
 class Loop:
@@ -112,6 +120,15 @@ def test_events_of_a_turn_are_stepped_in_order_and_flushed_once(bench: Bench) ->
     bench.loop.turn()
     assert bench.node.seen == [first, second]
     assert bench.obeyed == ["flush"]
+
+
+def test_news_of_peers_goes_before_the_questions_of_clients(bench: Bench) -> None:
+    asked = ShutdownRequested()
+    met, lost = PeerConnected(NodeId(2)), PeerLost(NodeId(2), refused=True)
+    for event in (asked, met, lost):
+        bench.driver.post(event)
+    bench.loop.turn()
+    assert bench.node.seen == [met, lost, asked]
 
 
 def test_a_result_that_is_there_at_once_is_stepped_in_the_same_turn(bench: Bench) -> None:

@@ -44,7 +44,7 @@ def answer(request: DescribeClusterRequest, asked: Asked, view: View) -> Describ
     if here == CONTROLLERS:
         controller_id, nodes = view.quorum.leader_id, _controllers(view, asked.listener)
     else:
-        controller_id = controller_for_clients(view, reachable(view.image, asked.listener))
+        controller_id = controller_for_clients(view, reachable(view, asked.listener))
         nodes = _brokers(view, asked.listener, fenced_too=request.include_fenced_brokers)
     return DescribeClusterResponse(
         endpoint_type=here,

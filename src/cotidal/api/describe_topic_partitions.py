@@ -39,7 +39,7 @@ def answer(
     topics: list[DescribeTopicPartitionsResponseTopic] = []
     first_topic = request.cursor.topic_name if request.cursor else ""
     room = _limit(request, view)
-    reached = reachable(view.image, asked.listener)
+    reached = reachable(view, asked.listener)
     for name in _names(request, view):
         if name < first_topic:
             continue
@@ -93,7 +93,7 @@ def _partition(
     view: View, reached: Mapping[NodeId, Endpoint], number: int, partition: Partition
 ) -> DescribeTopicPartitionsResponsePartition:
     # Versions count anew here: ask for what Metadata has said since its version 6.
-    seen = describe_partition(view.image, reached, number, partition, LISTENER_ERRORS_SINCE)
+    seen = describe_partition(view, reached, number, partition, LISTENER_ERRORS_SINCE)
     return DescribeTopicPartitionsResponsePartition(
         error_code=seen.error_code,
         partition_index=number,

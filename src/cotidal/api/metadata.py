@@ -48,15 +48,13 @@ def answer(request: MetadataRequest, asked: Asked, view: View) -> MetadataRespon
     cluster_operations = NOT_ASKED
     if asked.api_version in CLUSTER_OPERATIONS_IN and request.include_cluster_authorized_operations:
         cluster_operations = CLUSTER_OPERATIONS
-    reached = reachable(view.image, asked.listener)
+    reached = reachable(view, asked.listener)
     return MetadataResponse(
         brokers=_brokers(view.image, reached),
         cluster_id=view.cluster_id,
         controller_id=controller_for_clients(view, reached),
         topics=tuple(
-            _topic(found, asked, view.image, reached, operations)
-            if isinstance(found, Topic)
-            else found
+            _topic(found, asked, view, reached, operations) if isinstance(found, Topic) else found
             for found in _topics(request, asked, view.image)
         ),
         cluster_authorized_operations=cluster_operations,
@@ -79,7 +77,7 @@ def missing_topics(request: MetadataRequest, asked: Asked, view: View) -> tuple[
 
 
 def describe_partition(
-    image: Image,
+    view: View,
     reached: Mapping[NodeId, Endpoint],
     number: int,
     partition: Partition,
@@ -91,7 +89,8 @@ def describe_partition(
     error = ErrorCode.NONE
     if leader not in reached:
         error = ErrorCode.LEADER_NOT_AVAILABLE
-        if version >= LISTENER_ERRORS_SINCE and leader in image.brokers:
+        known = leader in view.image.brokers and not view.is_doubted(leader)
+        if version >= LISTENER_ERRORS_SINCE and known:
             error = ErrorCode.LISTENER_NOT_FOUND
         leader = NO_NODE
     if version == 0 and offline:
@@ -131,7 +130,7 @@ def _topics(
 def _topic(
     topic: Topic,
     asked: Asked,
-    image: Image,
+    view: View,
     reached: Mapping[NodeId, Endpoint],
     operations: int,
 ) -> MetadataResponseTopic:
@@ -142,7 +141,7 @@ def _topic(
         is_internal=topic.name in INTERNAL_TOPICS,
         partitions=tuple(
             [
-                describe_partition(image, reached, number, partition, version)
+                describe_partition(view, reached, number, partition, version)
                 for number, partition in topic.partitions.items()
             ]
         ),

@@ -1,6 +1,7 @@
 """Which brokers a client can reach through the listener that it uses. Pure.
 
-A broker is reachable if it is not fenced and has an endpoint under that listener's name.
+A broker is reachable if it is not fenced, has an endpoint under that listener's name, and has not
+just now dropped its connections to us.
 """
 
 from __future__ import annotations
@@ -8,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cotidal.api.view import View
-from cotidal.core.cluster.image import Endpoint, Image
+from cotidal.core.cluster.image import Endpoint
 from cotidal.settings import effective
 from cotidal.values import NO_NODE, NodeId
 
 
-def reachable(image: Image, listener: str) -> dict[NodeId, Endpoint]:
+def reachable(view: View, listener: str) -> dict[NodeId, Endpoint]:
     """The brokers that can be reached, and where."""
     found = {}
-    for node_id, broker in image.brokers.items():
+    for node_id, broker in view.image.brokers.items():
         endpoint = None if broker.fenced else broker.endpoint(listener)
-        if endpoint is not None:
+        if endpoint is not None and not view.is_doubted(node_id):
             found[node_id] = endpoint
     return found
 

@@ -52,5 +52,8 @@ class View(Protocol):
     @property
     def quorum(self) -> QuorumView: ...
 
+    def is_doubted(self, node_id: NodeId) -> bool:
+        """Whether that broker has perhaps just died, and nobody has decided anything yet."""
+
     def replica(self, partition: TopicPartition) -> Replica | None:
         """This broker's replica of a partition, if it has one."""

@@ -19,16 +19,20 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from cotidal.broker.counters import Counters
 from cotidal.broker.journal import Journal
 from cotidal.limits import FAULT_EVENTS_TOLD
 from cotidal.node.effects import Effect
-from cotidal.node.events import Event, Received, Ticked
+from cotidal.node.events import Event, PeerConnected, PeerLost, Received, Ticked
 from cotidal.values import Millis, WallMillis
 
 Obey = Callable[[object], None]
+
+NEWS: Final = frozenset((PeerConnected, PeerLost))
+"""Stepped before everything else of a turn. When a process dies, its peers and its clients learn it
+in the same moment; a client that asks where to go now must not be answered before we know."""
 
 
 class Machine(Protocol):
@@ -58,6 +62,7 @@ class Driver:
         "_flush",
         "_journal",
         "_loop",
+        "_news",
         "_node",
         "_obey",
         "_on_fault",
@@ -84,6 +89,7 @@ class Driver:
         self._obey: Mapping[type, Obey] = {}
         self._flush: Callable[[], None] = _nothing
         self._events: deque[Event] = deque()
+        self._news: deque[Event] = deque()
         self._recent: deque[tuple[str, object]] = deque(maxlen=FAULT_EVENTS_TOLD)
         self._scheduled = False
         self._stopped = False
@@ -98,7 +104,7 @@ class Driver:
 
     def post(self, event: Event) -> None:
         """Something happened. It is stepped in this turn, or in one that begins right away."""
-        self._events.append(event)
+        (self._news if event.__class__ in NEWS else self._events).append(event)
         if not self._scheduled:
             self._scheduled = True
             self._first_post = time.perf_counter()
@@ -108,6 +114,7 @@ class Driver:
         """No more turns."""
         self._stopped = True
         self._events.clear()
+        self._news.clear()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -116,6 +123,7 @@ class Driver:
         if self._stopped:
             return
         events = self._events
+        news = self._news
         node_step = self._node.step
         obey = self._obey
         recent = self._recent
@@ -124,8 +132,8 @@ class Driver:
         event: Event | None = None
         effect: Effect | None = None
         try:
-            while events:
-                event = events.popleft()
+            while events or news:
+                event = news.popleft() if news else events.popleft()
                 effect = None
                 recent.append((event.__class__.__name__, event[:1]))
                 if event.__class__ is Received:

@@ -33,6 +33,7 @@ from cotidal.node import (
     acks,
     controller,
     decisions,
+    doubts,
     fetch,
     fetchers,
     housekeeping,
@@ -120,10 +121,13 @@ class Node:
                 self._on_connection_lost(event)
             case Persisted():
                 quorum.on_persisted(state, event)
-            case PeerConnected() | PeerLost():
+            case PeerConnected(peer):
+                doubts.on_connected(state, peer)
                 quorum.on_peer(state, event)
-                if isinstance(event, PeerLost):
-                    controller.probe_broker(state, event.peer)
+            case PeerLost(peer, refused):
+                doubts.on_lost(state, peer, refused=refused)
+                quorum.on_peer(state, event)
+                controller.probe_broker(state, peer)
             case LogOpened():
                 publishing.on_opened(state, event)
                 lifecycle.on_logs_open(state)
@@ -231,6 +235,7 @@ class Node:
             case quorum.Asked():
                 quorum.on_answered(state, owner, message)
             case fetchers.FetchCall():
+                doubts.on_connected(state, owner.leader)
                 fetchers.on_fetch_answered(state, owner, message)
             case fetchers.EndsCall():
                 fetchers.on_ends_answered(state, owner, message)
@@ -259,6 +264,7 @@ class Node:
                 quorum.on_call_failed(state, owner, event)
             case fetchers.FetchCall():
                 fetchers.on_fetch_failed(state, owner)
+                doubts.on_lost(state, owner.leader, refused=event.refused)
                 controller.probe_broker(state, owner.leader)
             case fetchers.EndsCall():
                 fetchers.on_ends_failed(state, owner)

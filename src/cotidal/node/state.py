@@ -71,6 +71,7 @@ class NodeState:
         "controller",
         "deadlines",
         "dirty_fetches",
+        "doubts",
         "ends_under_way",
         "entropy",
         "fetch_bytes_max",
@@ -142,6 +143,8 @@ class NodeState:
         self.calls: dict[CallToken, object] = {}
         """Who waits for the answer of another node."""
         self.calls_to_self: list[Call] = []
+        self.doubts: dict[NodeId, Millis | None] = {}
+        """Until when a peer may be thought dead; None: a connection to it stands."""
         self.followed: dict[NodeId, dict[TopicPartition, Hosted]] = {}
         """Partitions that follow a leader, by leader."""
         self.fetch_due: dict[NodeId, None] = {}

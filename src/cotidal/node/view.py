@@ -8,6 +8,7 @@ from cotidal.api.view import QuorumView, VoterView
 from cotidal.core.cluster.image import Image
 from cotidal.core.partition.replica import Replica
 from cotidal.core.quorum.node import ReplicaView
+from cotidal.node import doubts
 from cotidal.node.state import NodeState
 from cotidal.values import NO_TIMESTAMP, Millis, NodeId, TopicPartition, WallMillis
 
@@ -61,6 +62,9 @@ class NodeView:
         if moment is None:
             return NO_TIMESTAMP
         return WallMillis(self._state.wall - (self._state.now - moment))
+
+    def is_doubted(self, node_id: NodeId) -> bool:
+        return doubts.is_doubted(self._state, node_id)
 
     def replica(self, partition: TopicPartition) -> Replica | None:
         hosted = self._state.hosted.get(partition)

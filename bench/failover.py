@@ -1,0 +1,230 @@
+"""``python -m bench.failover``: kill -9 of leaders, and how long until writes go on.
+
+Three brokers, three partitions on all of them, min.insync.replicas=2, a producer with acks=all.
+Every
+other kill strikes a node that is also the active controller. For each kill the longest time between
+two acknowledgements after it, with two clients:
+
+  quick     librdkafka with short back-offs (those of a program that cares)
+  default   librdkafka as it comes
+
+A killed node is started again and back in the ISR before the next kill. At the end everything that
+was acknowledged is read back; a record that is missing is an error, not a number.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import signal
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from confluent_kafka import Consumer, ElectionType, KafkaError, KafkaException, Message, Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic, TopicPartition
+
+from bench import cotidal_cluster
+from bench.server import Server, ServerFailed, serving
+from cotidal.client.admin import describe_quorum
+from cotidal.client.cluster import Cluster
+
+TOPIC: Final = "failover"
+BROKERS: Final = 3
+"""Each leads one partition of the topic when a kill begins."""
+BEFORE: Final = 100
+"""Acknowledged records before a kill."""
+AFTER: Final = 100
+PATIENCE_S: Final = 60
+QUICK: Final[dict[str, Any]] = {
+    "retry.backoff.ms": 20,
+    "retry.backoff.max.ms": 100,
+    "reconnect.backoff.ms": 10,
+    "reconnect.backoff.max.ms": 100,
+    "topic.metadata.refresh.fast.interval.ms": 50,
+    "request.timeout.ms": 5_000,
+}
+CLIENTS: Final[dict[str, dict[str, Any]]] = {"quick": QUICK, "default": {}}
+
+
+class Failed(Exception):
+    """The cluster did not keep a promise, or did not come back; one sentence."""
+
+
+class Gap(NamedTuple):
+    """The longest time without an acknowledgement after one kill."""
+
+    seconds: float
+    with_controller: bool
+
+
+class Ledger:
+    """What was acknowledged, and when."""
+
+    __slots__ = ("refused", "times", "values")
+
+    def __init__(self) -> None:
+        self.times: list[float] = []
+        self.values: list[bytes] = []
+        self.refused = 0
+
+    def __call__(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            self.refused += 1
+            return
+        value = message.value()
+        assert isinstance(value, bytes)
+        self.times.append(time.monotonic())
+        self.values.append(value)
+
+
+class Failover:
+    __slots__ = ("_admin", "_data", "_server")
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._data = server.recipe.directory / "data"
+        self._admin = AdminClient({"bootstrap.servers": server.bootstrap, "log_level": 0, **QUICK})
+        topic = NewTopic(TOPIC, BROKERS, BROKERS, config={"min.insync.replicas": "2"})
+        self._admin.create_topics([topic])[TOPIC].result(30)
+
+    def measure(self, client: str, kills: int) -> list[Gap]:
+        """Kill so many leaders under the writes of this client."""
+        producer = Producer(
+            {
+                "bootstrap.servers": self._server.bootstrap,
+                "acks": "all",
+                "linger.ms": 0,
+                "enable.idempotence": True,
+                "log_level": 0,
+                **CLIENTS[client],
+            }
+        )
+        ledger = Ledger()
+        gaps = [self._kill_one(producer, ledger, with_controller=bool(n % 2)) for n in range(kills)]
+        producer.flush(PATIENCE_S)
+        if ledger.refused:
+            raise Failed(f"{ledger.refused} records were refused")
+        self._read_back(set(ledger.values))
+        return gaps
+
+    def _kill_one(self, producer: Producer, ledger: Ledger, *, with_controller: bool) -> Gap:
+        self._until(self._is_whole, "the killed node did not come back into the ISR")
+        controller = self._controller()
+        number, leader = next(
+            (number, partition.leader)
+            for number, partition in self._partitions().items()
+            if (partition.leader == controller) is with_controller
+        )
+        self._write(producer, ledger, number, BEFORE)
+        killed = time.monotonic()
+        os.kill(self._pid(leader), signal.SIGKILL)
+        self._write(producer, ledger, number, AFTER)
+        seconds = max(after - before for before, after in pairwise(ledger.times) if after > killed)
+        self._start_again()
+        return Gap(seconds, with_controller)
+
+    def _write(self, producer: Producer, ledger: Ledger, number: int, more: int) -> None:
+        """On and on, until so many more have been acknowledged."""
+        wanted = len(ledger.values) + more
+        deadline = time.monotonic() + PATIENCE_S
+        while len(ledger.values) < wanted:
+            if time.monotonic() > deadline:
+                raise Failed(f"no write was acknowledged for {PATIENCE_S} s")
+            producer.produce(TOPIC, os.urandom(16), partition=number, on_delivery=ledger)
+            producer.poll(0.002)
+
+    def _read_back(self, wanted: set[bytes]) -> None:
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self._server.bootstrap,
+                "group.id": "failover",
+                "enable.auto.commit": False,
+                "log_level": 0,
+            }
+        )
+        consumer.assign([TopicPartition(TOPIC, number, 0) for number in range(BROKERS)])
+        deadline = time.monotonic() + PATIENCE_S
+        with contextlib.closing(consumer):
+            while wanted and time.monotonic() < deadline:
+                read = consumer.consume(5_000, 0.2)
+                wanted -= {message.value() for message in read if message.error() is None}
+        if wanted:
+            raise Failed(f"{len(wanted)} acknowledged records are lost")
+
+    # The cluster
+
+    def _partitions(self) -> dict[int, Any]:
+        found: dict[int, Any] = self._admin.list_topics(TOPIC, timeout=10).topics[TOPIC].partitions
+        return found
+
+    def _is_whole(self) -> bool:
+        """Everybody is in sync, and each leads one partition: who leads none is given it back."""
+        partitions = self._partitions().values()
+        if any(len(partition.isrs) < BROKERS for partition in partitions):
+            return False
+        if len({partition.leader for partition in partitions} - {-1}) == BROKERS:
+            return True
+        with contextlib.suppress(KafkaException):
+            self._admin.elect_leaders(ElectionType.PREFERRED, None).result(10)
+        return False
+
+    def _controller(self) -> int:
+        with Cluster(self._server.bootstrap) as cluster:
+            return describe_quorum(cluster).leader
+
+    def _pid(self, node: int) -> int:
+        return int((self._data / f"node-{node}/pid").read_text())
+
+    def _start_again(self) -> None:
+        os.kill(self._server.pids()[0], signal.SIGUSR1)
+
+    def _until(self, holds: Callable[[], bool], otherwise: str) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while not holds():
+            if time.monotonic() > deadline:
+                raise Failed(otherwise)
+            time.sleep(0.05)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.failover", description=__doc__)
+    parser.add_argument("--kills", type=int, default=20, help="for each client (default 20)")
+    parser.add_argument("--client", choices=CLIENTS, help="only this one")
+    parser.add_argument("--json", action="store_true")
+    asked = parser.parse_args()
+    clients = [asked.client] if asked.client else list(CLIENTS)
+    with tempfile.TemporaryDirectory(prefix="cotidal-failover-") as work:
+        try:
+            with serving(cotidal_cluster.recipe(BROKERS, Path(work))) as server:
+                failover = Failover(server)
+                measured = {client: failover.measure(client, asked.kills) for client in clients}
+        except (Failed, ServerFailed) as failure:
+            print(failure, file=sys.stderr)
+            return 1
+    if asked.json:
+        print(
+            json.dumps({name: [gap._asdict() for gap in gaps] for name, gaps in measured.items()})
+        )
+        return 0
+    print(f"{'client':9} {'killed':18} {'kills':>5} {'median s':>9} {'worst s':>9}")
+    for client, gaps in measured.items():
+        for with_controller, words in ((False, "leader"), (True, "leader+controller")):
+            seconds = [gap.seconds for gap in gaps if gap.with_controller is with_controller]
+            if seconds:
+                median, worst = statistics.median(seconds), max(seconds)
+                print(f"{client:9} {words:18} {len(seconds):5} {median:9.3f} {worst:9.3f}")
+    print("nothing acknowledged was lost")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,68 @@
+"""What the end of a connection tells before anybody has decided anything."""
+
+from __future__ import annotations
+
+import pytest
+
+from cotidal.core.machine import Entropy
+from cotidal.node import doubts
+from cotidal.node.state import NodeConfig, NodeState
+from cotidal.values import Millis, NodeId, Uuid
+
+PEER = NodeId(2)
+
+
+@pytest.fixture
+def state() -> NodeState:
+    config = NodeConfig(
+        node_id=NodeId(1),
+        cluster_id="tests",
+        directory_id=Uuid(bytes(16)),
+        endpoints=(),
+        controller_endpoints=(),
+        rack=None,
+        settings={},
+        log_directory="/data",
+        voters=(),
+    )
+    return NodeState(config, Entropy(1))
+
+
+def wait(state: NodeState, millis: int) -> None:
+    state.now = Millis(state.now + millis)
+
+
+def test_a_peer_whose_connection_ends_is_doubted_for_a_moment(state: NodeState) -> None:
+    doubts.on_connected(state, PEER)
+    assert not doubts.is_doubted(state, PEER)
+    doubts.on_lost(state, PEER, refused=False)
+    assert doubts.is_doubted(state, PEER)
+    wait(state, doubts.DOUBT_MS)
+    assert not doubts.is_doubted(state, PEER)
+
+
+def test_a_new_connection_ends_the_doubt(state: NodeState) -> None:
+    doubts.on_lost(state, PEER, refused=True)
+    doubts.on_connected(state, PEER)
+    assert not doubts.is_doubted(state, PEER)
+
+
+def test_a_peer_that_refuses_again_and_again_stays_doubted(state: NodeState) -> None:
+    for _ in range(10):
+        doubts.on_lost(state, PEER, refused=True)
+        wait(state, doubts.DOUBT_MS - 1)
+        assert doubts.is_doubted(state, PEER)
+
+
+def test_a_peer_that_only_we_cannot_reach_is_not_doubted_for_long(state: NodeState) -> None:
+    doubts.on_connected(state, PEER)
+    doubts.on_lost(state, PEER, refused=False)
+    for _ in range(10):
+        wait(state, doubts.DOUBT_MS)
+        doubts.on_lost(state, PEER, refused=False)  # a vain attempt
+        assert not doubts.is_doubted(state, PEER)
+
+
+def test_a_peer_never_met_is_not_doubted(state: NodeState) -> None:
+    doubts.on_lost(state, PEER, refused=False)
+    assert not doubts.is_doubted(state, PEER)
