@@ -37,7 +37,7 @@ class End:
 class Pair:
     def __init__(self, *, listens: bool = True) -> None:
         self.agenda = Agenda()
-        self.network = Network(self.agenda, Entropy(7))
+        self.network = Network(self.agenda, 7)
         self.network.add_host(HERE, "here")
         self.network.add_host(THERE, "there")
         self.caller, self.callee = End(), End()
@@ -67,7 +67,7 @@ def test_a_port_on_which_nobody_listens_refuses() -> None:
 
 def test_a_host_without_power_does_not_answer() -> None:
     pair = Pair()
-    pair.network.power_lost(THERE)
+    pair.network.power_lost(THERE, Entropy(7))
     pair.wait(10 * SECOND)
     assert pair.caller.told == ["no answer"]
 
@@ -77,7 +77,7 @@ def test_a_killed_process_is_noticed_at_once_and_a_power_cut_is_not() -> None:
     killed.wait()
     dark.wait()
     killed.network.process_died(THERE)
-    dark.network.power_lost(THERE)
+    dark.network.power_lost(THERE, Entropy(7))
     killed.wait(10_000)
     dark.wait(10_000)
     assert killed.caller.told == ["connected", "lost"]
@@ -90,7 +90,7 @@ def test_a_blocked_link_delays_and_does_not_reorder() -> None:
     pair = Pair()
     pair.wait()
     pair.network.send_from_caller(pair.connection, b"on its way")
-    pair.network.block(HERE, THERE)
+    pair.network.block(HERE, THERE, Entropy(7))
     pair.network.send_from_caller(pair.connection, b"behind the cut")
     pair.wait(100_000)
     assert pair.callee.told == ["accepted"]
@@ -102,7 +102,7 @@ def test_a_blocked_link_delays_and_does_not_reorder() -> None:
 def test_a_link_may_be_blocked_in_one_direction_only() -> None:
     pair = Pair()
     pair.wait()
-    pair.network.block(THERE, HERE)
+    pair.network.block(THERE, HERE, Entropy(7))
     pair.network.send_from_caller(pair.connection, b"heard")
     pair.network.send_from_callee(pair.connection, b"not heard")
     pair.wait(100_000)
@@ -113,7 +113,7 @@ def test_a_link_may_be_blocked_in_one_direction_only() -> None:
 def test_both_ends_of_a_broken_connection_learn_of_it() -> None:
     pair = Pair()
     pair.wait()
-    pair.network.break_connection(pair.connection)
+    pair.network.break_connection(pair.connection, Entropy(7))
     pair.wait(5 * SECOND)
     assert pair.caller.told == ["connected", "lost"]
     assert pair.callee.told == ["accepted", "lost"]

@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from cotidal.sim.faults.schedule import draw_schedule
 from cotidal.sim.plan import PLANS
 from cotidal.sim.run import Run, run
 from cotidal.sim.trace import Trace
@@ -76,7 +77,19 @@ def test_every_fault_strikes_in_some_run() -> None:
         one = Run(seed, plan)
         one.go()
         seen.update(one.probes.seen)
-    assert {f"fault: {name}" for name in plan.faults} <= set(seen)
+    single = set(plan.faults) - {"kill-all"}  # is drawn as a kill of each
+    assert {f"fault: {name}" for name in single} <= set(seen)
+
+
+def test_a_run_under_the_schedule_that_its_seed_draws_is_the_same_run() -> None:
+    plan = PLANS["harsh"]._replace(seconds=SHORT)
+    assert run(5, plan, schedule=draw_schedule(5, plan)) == run(5, plan)
+
+
+def test_a_run_under_an_empty_schedule_meets_no_fault() -> None:
+    outcome = run(5, PLANS["harsh"]._replace(seconds=SHORT), schedule=())
+    assert outcome.broken is None
+    assert not [situation for situation in outcome.seen if situation.startswith("fault")]
 
 
 @pytest.mark.parametrize(("name", "seed"), [("lossy-disk", 2016)])

@@ -20,6 +20,7 @@ from typing import Final, NewType, Protocol
 
 from cotidal.core.machine import Entropy
 from cotidal.sim.agenda import SECOND, Agenda
+from cotidal.sim.sowing import sow
 
 HostId = NewType("HostId", int)
 Address = tuple[str, int]
@@ -54,11 +55,14 @@ class Listener(Protocol):
 class Link:
     """One direction between two hosts."""
 
-    __slots__ = ("blocked", "delay_us", "jitter_us", "stalled")
+    __slots__ = ("blocked", "delay_us", "entropy", "jitter_us", "stalled", "usual_us")
 
-    def __init__(self, delay_us: int, jitter_us: int) -> None:
+    def __init__(self, delay_us: int, jitter_us: int, entropy: Entropy) -> None:
         self.delay_us = delay_us
+        self.usual_us = delay_us
+        """The delay while no fault slows it down."""
         self.jitter_us = jitter_us
+        self.entropy = entropy
         self.blocked = False
         self.stalled: list[tuple[Callable[..., None], tuple[object, ...]]] = []
         """What is to be tried again when the link opens."""
@@ -107,9 +111,9 @@ class Connection:
 
 
 class Network:
-    def __init__(self, agenda: Agenda, entropy: Entropy) -> None:
+    def __init__(self, agenda: Agenda, seed: int) -> None:
         self._agenda = agenda
-        self._entropy = entropy
+        self._seed = seed
         self._hosts: dict[HostId, Host] = {}
         self._names: dict[str, HostId] = {}
         self._links: dict[tuple[HostId, HostId], Link] = {}
@@ -128,23 +132,24 @@ class Network:
     def link(self, source: HostId, target: HostId) -> Link:
         found = self._links.get((source, target))
         if found is None:
-            found = self._links[source, target] = Link(self.delay_us, self.jitter_us)
+            entropy = sow(self._seed, "link", source, target)
+            found = self._links[source, target] = Link(self.delay_us, self.jitter_us, entropy)
         return found
 
     def has_power(self, id_: HostId) -> bool:
         return self._hosts[id_].powered
 
-    # What can be done to it
+    # What can be done to it: whoever does it brings the entropy that it takes
 
-    def block(self, source: HostId, target: HostId) -> None:
+    def block(self, source: HostId, target: HostId, entropy: Entropy) -> None:
         """Nothing passes from source to target; connections over it may be given up in time."""
         link = self.link(source, target)
         if link.blocked:
             return
         link.blocked = True
         for connection in list(self._connections.values()):
-            if link in (connection.caller.link, connection.callee.link) and self._draw(2):
-                silence = SILENCE_MIN_US + self._draw(SILENCE_SPREAD_US)
+            if link in (connection.caller.link, connection.callee.link) and entropy.below(2):
+                silence = SILENCE_MIN_US + entropy.below(SILENCE_SPREAD_US)
                 self._agenda.after(silence, self._fall_silent, connection, link)
 
     def unblock(self, source: HostId, target: HostId) -> None:
@@ -156,10 +161,10 @@ class Network:
         for again, args in stalled:
             again(*args)
 
-    def break_connection(self, connection: Connection) -> None:
+    def break_connection(self, connection: Connection, entropy: Entropy) -> None:
         """Something between the two gives it up; each end learns of it in its own time."""
         for side in (connection.caller, connection.callee):
-            self._agenda.after(self._draw(SECOND), self._lose, connection, side)
+            self._agenda.after(entropy.below(SECOND), self._lose, connection, side)
 
     def connections_between(self, one: HostId, other: HostId) -> list[Connection]:
         pair = (one, other)
@@ -181,14 +186,14 @@ class Network:
             if other.open:
                 self._carry(mine, other, self._lose, connection, other)
 
-    def power_lost(self, id_: HostId) -> None:
+    def power_lost(self, id_: HostId, entropy: Entropy) -> None:
         """Nobody is told. Peers find out when the host answers again, or by the silence."""
         host = self._hosts[id_]
         host.listeners.clear()
         host.powered = False
         for connection, mine, other in self._of_host(id_):
             self._close_side(connection, mine)
-            silence = SILENCE_MIN_US + self._draw(SILENCE_SPREAD_US)
+            silence = SILENCE_MIN_US + entropy.below(SILENCE_SPREAD_US)
             self._agenda.after(silence, self._lose, connection, other)
 
     def power_back(self, id_: HostId) -> None:
@@ -235,9 +240,6 @@ class Network:
 
     # How it gets there
 
-    def _draw(self, bound: int) -> int:
-        return self._entropy.below(bound)
-
     def _carry(
         self, source: _Side, target: _Side, deliver: Callable[..., None], *args: object
     ) -> None:
@@ -247,7 +249,7 @@ class Network:
             link.stalled.append((self._carry, (source, target, deliver, *args)))
             return
         jitter = link.jitter_us
-        delay = link.delay_us + (self._entropy.next_u64() % jitter if jitter else 0)
+        delay = link.delay_us + (link.entropy.next_u64() % jitter if jitter else 0)
         arrival = self._agenda.now + delay
         if arrival < source.arrival:
             arrival = source.arrival

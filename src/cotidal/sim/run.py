@@ -16,8 +16,10 @@ from cotidal.sim.agenda import MS, SECOND
 from cotidal.sim.checkers.liveness import missing
 from cotidal.sim.checkers.watch import Watch
 from cotidal.sim.faults.nemesis import Nemesis
+from cotidal.sim.faults.schedule import Schedule, draw_schedule
 from cotidal.sim.plan import Plan
 from cotidal.sim.probes import Probes
+from cotidal.sim.sowing import sow
 from cotidal.sim.trace import Trace
 from cotidal.sim.violation import Violation, promise_name
 from cotidal.sim.workloads.admin import SCRATCH, Admin
@@ -55,16 +57,26 @@ class Outcome(NamedTuple):
 
 
 class Run:
-    def __init__(self, seed: int, plan: Plan, trace: Trace | None = None) -> None:
+    def __init__(
+        self,
+        seed: int,
+        plan: Plan,
+        trace: Trace | None = None,
+        schedule: Schedule | None = None,
+    ) -> None:
+        """``schedule``: what is done to the cluster; drawn from the seed if it is not given."""
         self.seed = seed
         self.plan = plan
+        self.schedule = draw_schedule(seed, plan) if schedule is None else schedule
         self.world = World(seed, _shape(plan), trace)
         self.history = History()
         self.history.may_lose = plan.may_lose
         self.probes = Probes()
         self.watch = Watch(self.world, self.history, plan.exempt)
         self.world.watchers.append(self.watch)
-        self.nemesis = Nemesis(self.world, plan, self.probes, lambda: self.watch.ghost.image)
+        self.nemesis = Nemesis(
+            self.world, self.schedule, self.probes, lambda: self.watch.ghost.image
+        )
         topic_settings = {"min.insync.replicas": str(plan.min_isr)} if plan.nodes > 1 else {}
         self.admin = Admin(
             self.world,
@@ -96,9 +108,9 @@ class Run:
         return self._outcome(broken, sentence)
 
     def _set_up(self) -> None:
-        draw = self.world.rooms.plan
         for node_id in self.world.machines:
-            self.world.agenda.after(draw.below(300 * MS), self._start, node_id)
+            moment = sow(self.seed, "start", node_id).below(300 * MS)
+            self.world.agenda.after(moment, self._start, node_id)
         self.admin.begin()
         until = self.world.now + SETUP_US
         while not self.admin.ready:
@@ -212,8 +224,10 @@ class Run:
         )
 
 
-def run(seed: int, plan: Plan, trace: Trace | None = None) -> Outcome:
-    return Run(seed, plan, trace).go()
+def run(
+    seed: int, plan: Plan, trace: Trace | None = None, schedule: Schedule | None = None
+) -> Outcome:
+    return Run(seed, plan, trace, schedule).go()
 
 
 def _shape(plan: Plan) -> Shape:

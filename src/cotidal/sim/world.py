@@ -1,7 +1,7 @@
 """The world of one run: machines, a network, clients, one seed.
 
-Each room of the world draws from an entropy of its own, all made from the seed, so that a change in
-one (say, another fault) does not shift every number of the others.
+Each place of the world draws from an entropy of its own (sowing.py), all made from the seed: a
+change in one (say, another fault) does not shift a number of the others.
 
     World(seed, shape) -> start nodes -> run -> faults, workloads and checkers plan for themselves
 """
@@ -19,14 +19,13 @@ from cotidal.sim.agenda import Agenda
 from cotidal.sim.clock import Clock
 from cotidal.sim.network import Address, HostId, Network
 from cotidal.sim.process import Machine, Process, StartFailed, Watcher
+from cotidal.sim.sowing import sow
 from cotidal.sim.trace import Trace
 from cotidal.values import NodeId, Uuid
 
 CLIENT_PORT: Final = 9092
 CONTROLLER_PORT: Final = 9093
 FIRST_CLIENT_HOST: Final = 1_000
-
-_ROOMS: Final = ("network", "disk", "nodes", "clients", "faults", "plan")
 
 
 class Shape(NamedTuple):
@@ -39,26 +38,13 @@ class Shape(NamedTuple):
     wall_skew_ms_max: int = 0
 
 
-class Rooms(NamedTuple):
-    """An entropy for each room."""
-
-    network: Entropy
-    disk: Entropy
-    nodes: Entropy
-    clients: Entropy
-    faults: Entropy
-    plan: Entropy
-
-
 class World(Watcher):
     def __init__(self, seed: int, shape: Shape, trace: Trace | None = None) -> None:
         self.seed = seed
         self.shape = shape
         self.trace = Trace() if trace is None else trace
-        sow = Entropy(seed)
-        self.rooms = Rooms(*(Entropy(sow.next_u64()) for _ in _ROOMS))
         self.agenda = Agenda()
-        self.network = Network(self.agenda, self.rooms.network)
+        self.network = Network(self.agenda, seed)
         self.machines: dict[NodeId, Machine] = {}
         self.watchers: list[Watcher] = []
         self.steps = 0
@@ -68,11 +54,11 @@ class World(Watcher):
         self._make_machines()
 
     def _make_machines(self) -> None:
-        draw = self.rooms.plan
         ids = [NodeId(number) for number in range(1, self.shape.nodes + 1)]
         voters = tuple((id_, Endpoint("CONTROLLER", f"node-{id_}", CONTROLLER_PORT)) for id_ in ids)
         for id_ in ids:
             name = f"node-{id_}"
+            draw = sow(self.seed, "machine", id_)
             config = NodeConfig(
                 node_id=id_,
                 cluster_id=self.cluster_id,
@@ -122,8 +108,8 @@ class World(Watcher):
                 machine,
                 self.agenda,
                 self.network,
-                node_entropy=Entropy(self.rooms.nodes.next_u64()),
-                disk_entropy=Entropy(self.rooms.disk.next_u64()),
+                node_entropy=sow(self.seed, "node", id_, machine.incarnations),
+                disk_entropy=sow(self.seed, "disk", id_, machine.incarnations),
                 watcher=self,
                 on_end=self._on_end,
             )
@@ -141,14 +127,14 @@ class World(Watcher):
         if process is not None:
             process.end("killed")
 
-    def cut_power(self, id_: NodeId) -> None:
-        """What was not synced may be lost, and nobody is told."""
+    def cut_power(self, id_: NodeId, entropy: Entropy) -> None:
+        """What was not synced may be lost, and nobody is told; ``entropy`` says how much."""
         machine = self.machines[id_]
         process = machine.process
         if process is not None:
-            self.network.power_lost(machine.host)
+            self.network.power_lost(machine.host, entropy)
             process.end("power lost")
-            machine.files.crash(self.rooms.disk.below)
+            machine.files.crash(entropy.below)
 
     def _on_end(self, process: Process, reason: str) -> None:
         machine = process.machine

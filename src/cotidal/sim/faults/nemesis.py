@@ -1,7 +1,8 @@
-"""Strikes at random, within what the plan allows, and heals everything when it is told to.
+"""Obeys a schedule of faults, and heals everything when it is told to.
 
-Each fault begins, lasts for a drawn time, and ends by itself. ``heal`` ends them all at once: every
-node up, every link open, every disk as fast as before.
+Each fault begins, lasts as long as its command says, and ends by itself. ``heal`` ends them all at
+once: every node up, every link open, every disk as fast as before. A command that means nothing
+when its time comes (its node is down already, its guard does not hold) is passed over.
 """
 
 from __future__ import annotations
@@ -10,42 +11,39 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from cotidal.core.cluster.image import Image
+from cotidal.core.machine import Entropy
 from cotidal.sim.agenda import MS, SECOND
 from cotidal.sim.checkers.window import broker_epoch_of
-from cotidal.sim.network import HostId
-from cotidal.sim.plan import Plan
+from cotidal.sim.disk import Speed
+from cotidal.sim.faults.schedule import MENDED, WHOLE, Command, Schedule
+from cotidal.sim.network import HostId, Link
 from cotidal.sim.probes import Probes
 from cotidal.sim.process import Machine, Process
+from cotidal.sim.sowing import sow
 from cotidal.sim.world import World
 from cotidal.values import NodeId
 
-DOWN_MIN_US: Final = 20 * MS
-DOWN_SPREAD_US: Final = 6 * SECOND
-PAUSE_SPREAD_US: Final = 12 * SECOND
-APART_SPREAD_US: Final = 10 * SECOND
-SLOW_LINK_US: Final = 600 * MS
-SLOW_DISK_US: Final = 150 * MS
-HOUR_MS: Final = 3_600_000
 START_RETRY_US: Final = 500 * MS
+LOOK_US: Final = 50 * MS
+SLOW_US: Final = 2 * MS
+"""How slow a disk is that nobody slowed down."""
 
 
 class Nemesis:
     def __init__(
-        self, world: World, plan: Plan, probes: Probes, furthest: Callable[[], Image]
+        self, world: World, schedule: Schedule, probes: Probes, furthest: Callable[[], Image]
     ) -> None:
         """``furthest``: the latest committed image of any node."""
         self._world = world
-        self._plan = plan
+        self._schedule = schedule
         self._probes = probes
         self._furthest = furthest
-        self._entropy = world.rooms.faults
         self._active = False
-        self._bag = [name for name, weight in plan.faults.items() for _ in range(weight)]
-        self._strikes: dict[str, Callable[[], bool]] = {
+        self._mended = True
+        """Every ISR has been whole since a node last ended without being asked to."""
+        self._strikes: dict[str, Callable[[Command], bool]] = {
             "kill": self._kill,
-            "kill-all": self._kill_all,
             "power": self._power,
-            "power-whole": self._power_whole,
             "stop": self._stop,
             "pause": self._pause,
             "break": self._break,
@@ -61,8 +59,10 @@ class Nemesis:
 
     def begin(self) -> None:
         self._active = True
-        if self._bag:
-            self._plan_next()
+        for command in self._schedule:
+            self._later(command.at_ms, self._strike, command)
+        if any(command.guard == MENDED for command in self._schedule):
+            self._look()
 
     def heal(self) -> None:
         """No more faults, and the end of all that are under way."""
@@ -71,11 +71,11 @@ class Nemesis:
         for source, target in self._apart:
             network.unblock(source, target)
         for source, target in self._slowed:
-            network.link(source, target).delay_us = network.delay_us
+            _quicken(network.link(source, target))
         self._apart.clear()
         self._slowed.clear()
         for machine in self._world.machines.values():
-            machine.speed.slow_us = 2 * MS
+            machine.speed.slow_us = SLOW_US
             machine.clock.wall_skew_ms = 0
             if machine.process is None:
                 self._start(machine.node_id)
@@ -84,43 +84,59 @@ class Nemesis:
 
     # When
 
-    def _draw(self, bound: int) -> int:
-        return self._entropy.below(bound)
+    def _strike(self, command: Command) -> None:
+        if self._active and self._holds(command.guard) and self._strikes[command.fault](command):
+            self._probes.see(f"fault: {command.fault}")
+            self._world.trace.say(self._world.now, 0, f"fault: {command}")
 
-    def _a_while(self, most_us: int) -> int:
-        """Short more often than long: a cluster that is always broken shows little."""
-        return DOWN_MIN_US + self._draw(1 + self._draw(most_us))
+    def _later(self, delay_ms: int, do: Callable[..., Any], *args: Any) -> None:
+        self._world.agenda.after(delay_ms * MS, do, *args)
 
-    def _plan_next(self) -> None:
-        gap = self._plan.gap_ms * MS
-        self._later(gap // 4 + self._draw(gap * 3 // 2), self._strike)
+    def _luck(self, command: Command, *where: HostId) -> Entropy:
+        """A command draws from nobody else's numbers, and nobody else from its."""
+        return sow(self._world.seed, "fault", str(command), *where)
 
-    def _strike(self) -> None:
+    # Guards
+
+    def _holds(self, guard: str) -> bool:
+        match guard:
+            case "":
+                return True
+            case _ if guard == WHOLE:
+                return self._whole()
+            case _:
+                return self._mended
+
+    def _look(self) -> None:
         if self._active:
-            name = self._bag[self._draw(len(self._bag))]
-            if self._strikes[name]():
-                self._probes.see(f"fault: {name}")
-                self._say(name)
-            self._plan_next()
+            self._mended = self._mended or self._whole()
+            self._world.agenda.after(LOOK_US, self._look)
 
-    def _later(self, delay_us: int, do: Callable[..., Any], *args: Any) -> None:
-        self._world.agenda.after(delay_us, do, *args)
-
-    def _say(self, text: str) -> None:
-        self._world.trace.say(self._world.now, 0, f"fault: {text}")
+    def _whole(self) -> bool:
+        """Every partition has all its replicas in the ISR, in their incarnations."""
+        image = self._furthest()
+        for machine in self._world.machines.values():
+            broker = image.brokers.get(machine.node_id)
+            if machine.process is None or machine.process.paused:
+                return False
+            if broker is None or broker.fenced:
+                return False
+            if broker_epoch_of(machine.process) != broker.epoch:
+                return False
+        return not any(
+            len(told.isr) < len(told.replicas)
+            for topic in image.topics.values()
+            for told in topic.partitions.values()
+        )
 
     # Nodes
 
-    def _victim(self) -> Process | None:
-        """Somebody to be taken down; None if as many are down as may be."""
-        machines = list(self._world.machines.values())
-        up = [each.process for each in machines if each.process and not each.process.paused]
-        if not up or len(machines) - len(up) >= self._plan.down_max:
-            return None
-        return up[self._draw(len(up))]
+    def _machine(self, command: Command) -> Machine:
+        return self._nodes(command)[0]
 
-    def _start_later(self, node_id: NodeId) -> None:
-        self._later(self._a_while(DOWN_SPREAD_US), self._start_again, node_id)
+    def _nodes(self, command: Command) -> list[Machine]:
+        machines = list(self._world.machines.values())
+        return [machines[(node - 1) % len(machines)] for node in command.nodes]
 
     def _start_again(self, node_id: NodeId) -> None:
         if self._active:  # heal has started it otherwise
@@ -128,76 +144,55 @@ class Nemesis:
 
     def _start(self, node_id: NodeId) -> None:
         if self._world.machines[node_id].process is None and not self._world.start(node_id):
-            self._later(START_RETRY_US, self._start, node_id)
+            self._world.agenda.after(START_RETRY_US, self._start, node_id)
 
-    def _kill(self) -> bool:
-        victim = self._victim()
-        if victim is None:
+    def _kill(self, command: Command) -> bool:
+        machine = self._machine(command)
+        if machine.process is None:
             return False
-        self._say(f"kill node {victim.node_id}")
-        self._world.kill(victim.node_id)
-        self._start_later(victim.node_id)
+        self._mended = False
+        self._world.kill(machine.node_id)
+        self._later(command.for_ms, self._start_again, machine.node_id)
         return True
 
-    def _kill_all(self) -> bool:
-        for process in self._world.running:
-            self._world.kill(process.node_id)
-            self._start_later(process.node_id)
-        return True
-
-    def _power(self) -> bool:
-        victim = self._victim()
-        if victim is None:
+    def _power(self, command: Command) -> bool:
+        machine = self._machine(command)
+        if machine.process is None:
             return False
-        self._say(f"power cut at node {victim.node_id}")
-        self._world.cut_power(victim.node_id)
-        self._start_later(victim.node_id)
+        self._mended = False
+        self._world.cut_power(machine.node_id, self._luck(command))
+        self._later(command.for_ms, self._start_again, machine.node_id)
         return True
 
-    def _power_whole(self) -> bool:
-        """Only while every partition has all its replicas in the ISR, in their incarnations."""
-        image = self._furthest()
-        for machine in self._world.machines.values():
-            broker = image.brokers.get(machine.node_id)
-            if machine.process is None or broker is None or broker.fenced:
-                return False
-            if broker_epoch_of(machine.process) != broker.epoch:
-                return False
-        for topic in image.topics.values():
-            if any(len(told.isr) < len(told.replicas) for told in topic.partitions.values()):
-                return False
-        return self._power()
-
-    def _stop(self) -> bool:
-        victim = self._victim()
-        if victim is None:
+    def _stop(self, command: Command) -> bool:
+        process = self._machine(command).process
+        if process is None or process.paused:
             return False
-        self._say(f"stop node {victim.node_id}")
-        victim.request_stop()
-        self._later(30 * SECOND, self._lose_patience, victim)
-        self._await_end(victim.machine)
+        process.request_stop()
+        self._world.agenda.after(30 * SECOND, self._lose_patience, process)
+        self._await_end(process.machine, command.for_ms)
         return True
 
-    def _await_end(self, machine: Machine) -> None:
+    def _await_end(self, machine: Machine, for_ms: int) -> None:
         if machine.process is not None:
-            self._later(200 * MS, self._await_end, machine)
+            self._later(200, self._await_end, machine, for_ms)
         elif self._active:
-            self._start_later(machine.node_id)
+            self._later(for_ms, self._start_again, machine.node_id)
         else:
             self._start(machine.node_id)
 
     def _lose_patience(self, process: Process) -> None:
         if process.alive:
             self._probes.see("a stop that took longer than 30 s")
+            self._mended = False
             self._world.kill(process.node_id)
 
-    def _pause(self) -> bool:
-        victim = self._victim()
-        if victim is None:
+    def _pause(self, command: Command) -> bool:
+        process = self._machine(command).process
+        if process is None or process.paused:
             return False
-        self._say(f"pause node {victim.node_id}")
-        victim.pause()
-        self._later(self._a_while(PAUSE_SPREAD_US), self._resume, victim)
+        process.pause()
+        self._later(command.for_ms, self._resume, process)
         return True
 
     def _resume(self, process: Process) -> None:
@@ -206,54 +201,41 @@ class Nemesis:
 
     # The network
 
-    def _break(self) -> bool:
-        connections = self._world.network.connections
-        for _ in range(1 + self._draw(3)):
-            if connections:
-                connection = connections[self._draw(len(connections))]
-                self._world.network.break_connection(connection)
+    def _break(self, command: Command) -> bool:
+        network = self._world.network
+        connections = network.connections
+        if connections:
+            chosen = connections[command.nodes[0] % len(connections)]
+            network.break_connection(chosen, self._luck(command))
         return bool(connections)
 
-    def _hosts(self) -> list[HostId]:
-        return [machine.host for machine in self._world.machines.values()]
+    def _isolate(self, command: Command) -> bool:
+        alone = self._machine(command)
+        others = [each for each in self._world.machines.values() if each is not alone]
+        for other in others:
+            self._part(command, alone.host, other.host)
+            self._part(command, other.host, alone.host)
+        return bool(others)
 
-    def _isolate(self) -> bool:
-        """One node hears nobody and is heard by nobody; clients may still reach it."""
-        hosts = self._hosts()
-        alone = hosts[self._draw(len(hosts))]
-        for other in hosts:
-            if other != alone:
-                self._part(alone, other)
-                self._part(other, alone)
-        return len(hosts) > 1
-
-    def _sever(self) -> bool:
-        """Two nodes lose each other; both still see the third."""
-        hosts = self._hosts()
-        if len(hosts) < 2:
+    def _sever(self, command: Command) -> bool:
+        one, other = self._nodes(command)
+        if one is other:
             return False
-        one = hosts[self._draw(len(hosts))]
-        other = hosts[(hosts.index(one) + 1 + self._draw(len(hosts) - 1)) % len(hosts)]
-        self._part(one, other)
-        self._part(other, one)
+        self._part(command, one.host, other.host)
+        self._part(command, other.host, one.host)
         return True
 
-    def _deafen(self) -> bool:
-        """One node is heard by some of the others, and does not hear them; or the reverse."""
-        hosts = self._hosts()
-        if len(hosts) < 2:
+    def _deafen(self, command: Command) -> bool:
+        deaf, unheard = self._nodes(command)
+        if deaf is unheard:
             return False
-        one = hosts[self._draw(len(hosts))]
-        inwards = self._draw(2) == 0
-        for other in hosts:
-            if other != one and self._draw(3):
-                self._part(other, one) if inwards else self._part(one, other)
+        self._part(command, unheard.host, deaf.host)
         return True
 
-    def _part(self, source: HostId, target: HostId) -> None:
-        self._world.network.block(source, target)
+    def _part(self, command: Command, source: HostId, target: HostId) -> None:
+        self._world.network.block(source, target, self._luck(command, source, target))
         self._apart.append((source, target))
-        self._later(self._a_while(APART_SPREAD_US), self._join, source, target)
+        self._later(command.for_ms, self._join, source, target)
 
     def _join(self, source: HostId, target: HostId) -> None:
         if (source, target) in self._apart:
@@ -261,37 +243,36 @@ class Nemesis:
             if (source, target) not in self._apart:
                 self._world.network.unblock(source, target)
 
-    def _slow_link(self) -> bool:
-        hosts = self._hosts()
-        source = hosts[self._draw(len(hosts))]
-        target = hosts[self._draw(len(hosts))]
+    def _slow_link(self, command: Command) -> bool:
+        source, target = (machine.host for machine in self._nodes(command))
+        if source == target:
+            return False
         link = self._world.network.link(source, target)
-        link.delay_us = self._world.network.delay_us + self._draw(SLOW_LINK_US)
+        link.delay_us = link.usual_us + command.by_ms * MS
         self._slowed.append((source, target))
-        self._later(self._a_while(APART_SPREAD_US), self._quicken, source, target)
-        return source != target
+        self._later(command.for_ms, self._quicken, source, target)
+        return True
 
     def _quicken(self, source: HostId, target: HostId) -> None:
         if (source, target) in self._slowed:
             self._slowed.remove((source, target))
-            network = self._world.network
-            network.link(source, target).delay_us = network.delay_us
+            _quicken(self._world.network.link(source, target))
 
     # Machines
 
-    def _machine(self) -> Machine:
-        machines = list(self._world.machines.values())
-        return machines[self._draw(len(machines))]
-
-    def _slow_disk(self) -> bool:
-        speed = self._machine().speed
-        speed.slow_us = self._draw(SLOW_DISK_US)
-        self._later(self._a_while(APART_SPREAD_US), self._mend_disk, speed)
+    def _slow_disk(self, command: Command) -> bool:
+        speed = self._machine(command).speed
+        speed.slow_us = command.by_ms * MS
+        self._later(command.for_ms, self._mend_disk, speed)
         return True
 
-    def _mend_disk(self, speed: Any) -> None:
-        speed.slow_us = 2 * MS
+    def _mend_disk(self, speed: Speed) -> None:
+        speed.slow_us = SLOW_US
 
-    def _clock_jump(self) -> bool:
-        self._machine().clock.wall_skew_ms = self._draw(2 * HOUR_MS) - HOUR_MS
+    def _clock_jump(self, command: Command) -> bool:
+        self._machine(command).clock.wall_skew_ms = command.by_ms
         return True
+
+
+def _quicken(link: Link) -> None:
+    link.delay_us = link.usual_us

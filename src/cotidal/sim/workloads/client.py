@@ -10,13 +10,13 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from cotidal.core.machine import Entropy
 from cotidal.invariants import REPLIES_IN_ORDER
 from cotidal.limits import RESPONSE_BYTES_MAX
 from cotidal.messages.rpc.apis import ApiKey
 from cotidal.messages.rpc.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from cotidal.sim.agenda import MS, SECOND
 from cotidal.sim.network import Address, Connection
+from cotidal.sim.sowing import sow
 from cotidal.sim.violation import Violation
 from cotidal.sim.world import World
 from cotidal.values import TopicPartition, Uuid
@@ -117,7 +117,7 @@ class Client:
         self.name = name
         self.topics = topics
         self.host = world.add_client_host()
-        self.entropy = Entropy(world.rooms.clients.next_u64())
+        self.entropy = sow(world.seed, "client", name)
         self.leaders: dict[TopicPartition, Leader] = {}
         self.epochs: dict[TopicPartition, int] = {}
         """The latest leader epoch heard of: a broker that is behind it is not believed."""
