@@ -74,6 +74,7 @@ class Run:
         self.probes = Probes()
         self.watch = Watch(self.world, self.history, plan.exempt)
         self.world.watchers.append(self.watch)
+        self.world.trace.names = lambda: self.watch.ghost.image.topic_names
         self.nemesis = Nemesis(
             self.world, self.schedule, self.probes, lambda: self.watch.ghost.image
         )

@@ -1,8 +1,9 @@
-"""What happened, in a line and in JSON."""
+"""One partition in lines and in JSON."""
 
 from __future__ import annotations
 
 import json
+from typing import get_args
 
 import pytest
 
@@ -26,6 +27,7 @@ from cotidal.core.partition.leader import Admitted, FollowerFetched, IsrAnswered
 from cotidal.core.partition.reading import Diverged, Granted
 from cotidal.core.partition.replica import on_log_failed
 from cotidal.core.trace import Moment, as_json, line, state_json, state_line
+from cotidal.core.trace.partition import PartitionMoment
 from cotidal.errors import ErrorCode, Refusal
 from cotidal.messages.batch import NO_BATCHES, Batches
 from cotidal.messages.producers import ProducerSnapshot
@@ -94,6 +96,10 @@ def test_each_moment_is_one_line_and_one_json_object(moment: Moment, said: str) 
     told = json.loads(json.dumps(as_json(moment)))
     assert told == as_json(moment)
     assert told["what"] == said.split(" ")[0]
+
+
+def test_no_event_verdict_or_effect_is_forgotten() -> None:
+    assert {type(moment) for moment, _ in TOLD} == set(get_args(PartitionMoment))
 
 
 def test_a_refusal_without_a_sentence_of_its_own_gets_the_tables() -> None:
