@@ -16,6 +16,9 @@ HIGH_WATERMARK_IN_LOG: Final = "log start <= last stable offset <= high watermar
 HIGH_WATERMARK_MONOTONIC: Final = "a leader's high watermark never moves back within its epoch"
 EPOCHS_ASCEND: Final = "epoch cache entries ascend in epoch and in start offset"
 OFFSETS_CONTIGUOUS: Final = "a batch is appended exactly at the end offset"
+EPOCHS_MATCH_LOG: Final = (
+    "the epoch cache says what the log holds, and at most one entry more, at its end"
+)
 IDEMPOTENT_ONCE: Final = "per producer id, epoch and sequence at most one copy is in the log"
 DURABLE_BEFORE_TOLD: Final = "no message reveals state that is not yet durable"
 REPLAY_CANNOT_FAIL: Final = "replay of a committed record always succeeds"
@@ -56,7 +59,16 @@ JOINS_AFTER_FETCH: Final = (
 )
 ONE_QUORUM_LEADER: Final = "at most one quorum leader per epoch; epochs never go back"
 METADATA_COMMITTED_KEPT: Final = "committed metadata is the same on every node and never changes"
+METADATA_ASCENDS: Final = (
+    "what is committed of the metadata never becomes less, also from one quorum leader to the next"
+)
+QUORUM_LEADER_HOLDS_COMMITTED: Final = "a quorum leader's log holds all that was ever committed"
 IMAGES_EQUAL: Final = "two nodes that applied the same metadata say the same of the cluster"
+ELECTED_FROM_ELIGIBLE: Final = (
+    "whoever is elected was in the ISR, else in the ELR, else the last leader, unless the topic"
+    " allows unclean election"
+)
+FENCED_FOR_A_REASON: Final = "a broker with which nothing is wrong is not fenced"
 
 # cluster: what comes about once faults stop
 
@@ -66,6 +78,7 @@ REPLICAS_CONVERGE: Final = "what is acknowledged reaches every live replica"
 ISR_HEALS: Final = "live followers rejoin the ISR, and the high watermark reaches the end"
 PROPOSALS_RESOLVE: Final = "a proposed ISR is answered"
 METADATA_CONVERGES: Final = "every broker comes to know all committed metadata"
+BROKERS_REGISTER: Final = "a live broker is registered, in the incarnation that lives"
 BROKERS_UNFENCE: Final = "a live broker is unfenced"
 REASSIGNMENT_ENDS: Final = "a reassignment comes to its end"
 QUORUM_LEADER_APPEARS: Final = "a majority of voters elects a leader"

@@ -47,8 +47,8 @@ class Plan(NamedTuple):
     faults: Mapping[str, int]
     """Fault -> weight, in an order that is part of the plan."""
     nodes: int = 3
-    seconds: int = 30
-    gap_ms: int = 1_500
+    seconds: int = 20
+    gap_ms: int = 1_000
     """Between two faults, on average."""
     down_max: int = 1
     """Nodes that are down or paused at a time; partitions of the network are not counted."""
@@ -91,7 +91,7 @@ PLANS: Final[dict[str, Plan]] = {
             "harsh",
             "nodes die together and alone, the network parts in every way; no data is lost",
             _PROCESS | _NETWORK | _SMALL | {"kill-all": 1},
-            gap_ms=1_200,
+            gap_ms=800,
             down_max=2,
             promised=_RETRIED,
         ),
@@ -105,7 +105,7 @@ PLANS: Final[dict[str, Plan]] = {
             "controller-only",
             "topics come and go while controllers die, one after another and together",
             _PROCESS | _NETWORK | {"kill-all": 1},
-            gap_ms=1_200,
+            gap_ms=800,
             down_max=2,
             acks=(-1,),
             consumers=1,
@@ -115,7 +115,7 @@ PLANS: Final[dict[str, Plan]] = {
             "beyond",
             "power cuts without regard to what is promised: acknowledged records may go",
             _PROCESS | _NETWORK | _SMALL | {"power": 4},
-            gap_ms=1_000,
+            gap_ms=700,
             down_max=3,
             exempt=LOSS,
         ),
@@ -123,7 +123,7 @@ PLANS: Final[dict[str, Plan]] = {
             "unclean-on",
             "an unclean election is allowed, and power cuts are frequent",
             _PROCESS | _NETWORK | {"power": 4},
-            gap_ms=1_000,
+            gap_ms=700,
             down_max=3,
             topic={"unclean.leader.election.enable": "true"},
             exempt=LOSS,
@@ -134,7 +134,7 @@ PLANS: Final[dict[str, Plan]] = {
             _PROCESS | _NETWORK | _SMALL,
             down_max=2,
             min_isr=1,
-            gap_ms=1_000,
+            gap_ms=700,
         ),
         Plan(
             "lone",

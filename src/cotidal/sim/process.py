@@ -34,6 +34,8 @@ CLIENT_GATE: Final = gate(is_controller=False)
 CONTROLLER_GATE: Final = gate(is_controller=True)
 RING_US: Final = 50
 """A turn of the loop takes its time: a deadline that has passed is not looked at in no time."""
+POWER_LOST: Final = "power lost"
+"""Why a process ends whose machine may have lost what was not synced."""
 CLEAN_MARK: Final = f"{DATA}/{CLEAN_SHUTDOWN}"
 
 

@@ -34,8 +34,8 @@ SETUP_US: Final = 60 * SECOND
 HEALING_US: Final = 120 * SECOND
 READING_US: Final = 60 * SECOND
 LOOK_US: Final = 200 * MS
-PRODUCE_GAP_US: Final = 25 * MS
-SCRIBBLE_GAP_US: Final = 30 * MS
+PRODUCE_GAP_US: Final = 120 * MS
+SCRIBBLE_GAP_US: Final = 200 * MS
 TRACE_TOLD: Final = 60
 
 
@@ -176,7 +176,7 @@ class Run:
         """A new consumer reads all there is; what was acknowledged is among it."""
         for consumer in self.consumers:
             consumer.stop()
-        self.watch.sweep()
+        self.watch.audit()
         partitions = self.admin.partitions
         last = self._add_consumer("last", partitions)
         last.restless = False
@@ -185,7 +185,7 @@ class Run:
             if self.world.now >= until:
                 raise Violation(REPLICAS_CONVERGE, "not everything can be read to the end")
             self.world.run_for(LOOK_US)
-        self.watch.sweep()
+        self.watch.audit()
         if ACKED_IS_KEPT in self.plan.exempt:
             return
         for partition, acked in self.history.acked.items():

@@ -18,7 +18,7 @@ from cotidal.node.state import NodeConfig
 from cotidal.sim.agenda import Agenda
 from cotidal.sim.clock import Clock
 from cotidal.sim.network import Address, HostId, Network
-from cotidal.sim.process import Machine, Process, StartFailed, Watcher
+from cotidal.sim.process import POWER_LOST, Machine, Process, StartFailed, Watcher
 from cotidal.sim.sowing import sow
 from cotidal.sim.trace import Trace
 from cotidal.values import NodeId, Uuid
@@ -133,7 +133,7 @@ class World(Watcher):
         process = machine.process
         if process is not None:
             self.network.power_lost(machine.host, entropy)
-            process.end("power lost")
+            process.end(POWER_LOST)
             machine.files.crash(entropy.below)
 
     def _on_end(self, process: Process, reason: str) -> None:

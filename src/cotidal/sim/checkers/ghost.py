@@ -6,6 +6,7 @@ Kept while nodes step; the checkers judge nodes and logs against it.
 from __future__ import annotations
 
 from cotidal.core.cluster.image import Image, Partition
+from cotidal.core.partition.effects import ProposeIsr
 from cotidal.sim.checkers.mirror import Mirror
 from cotidal.sim.process import Process
 from cotidal.values import NodeId, TopicPartition, Uuid
@@ -16,7 +17,16 @@ PartitionKey = tuple[Uuid, int]
 class PartitionGhost:
     """One partition, for ever."""
 
-    __slots__ = ("canon", "leaders", "proposed", "true_high_watermark", "watermarks", "writers")
+    __slots__ = (
+        "canon",
+        "covered",
+        "fetched",
+        "leaders",
+        "proposed",
+        "true_high_watermark",
+        "watermarks",
+        "writers",
+    )
 
     def __init__(self) -> None:
         self.leaders: dict[int, tuple[NodeId, int]] = {}
@@ -29,20 +39,35 @@ class PartitionGhost:
         """Base offset -> epoch and checksum of every batch known to be committed."""
         self.writers: dict[tuple[int, int], tuple[int, int, int]] = {}
         """(Base offset, epoch) -> checksum, and the (base offset, epoch) before it."""
-        self.proposed: tuple[NodeId, ...] | None = None
+        self.proposed: ProposeIsr | None = None
         """The last proposal of an ISR that was looked at."""
+        self.covered: tuple[object, ...] = ()
+        """What was looked at when the leader's ISR was last compared with the controller's."""
+        self.fetched: dict[int, tuple[int, int]] = {}
+        """Follower -> broker epoch and leader epoch of its last fetch."""
 
 
 class Ghost:
     def __init__(self) -> None:
         self.applied = 0
         self.image = Image()
-        """The furthest committed image of any node."""
+        """All that any node has applied, replayed from the logs' bytes and from nowhere else."""
+        self.broker_epochs: dict[NodeId, int] = {}
+        """The latest of each broker, also of one that was unregistered since."""
         self.partitions: dict[PartitionKey, PartitionGhost] = {}
         self.mirrors: dict[tuple[NodeId, TopicPartition], Mirror] = {}
+        self.resting: dict[tuple[NodeId, TopicPartition], Mirror] = {}
+        """Of machines whose process has ended: their disks hold what they held."""
+        self.uncertain: dict[NodeId, None] = {}
+        """Machines that lost power: what their disks hold is known when they have started."""
+        self.losses = 0
+        """How often some log lost something."""
+        self.on_disk: dict[TopicPartition, tuple[int, int]] = {}
+        """Partition -> ``losses``, and how many acknowledged batches were found on disks then."""
         self.metadata_mirrors: dict[NodeId, Mirror] = {}
         self.metadata_canon: dict[int, tuple[int, int]] = {}
-        self.metadata_committed = 0
+        self.committed_by: dict[int, int] = {}
+        """Quorum epoch -> the high watermark of its leader, once that is its own."""
         self.metadata_ends: dict[NodeId, int] = {}
         """How far the metadata log of each machine reaches."""
         self.quorum_leaders: dict[int, tuple[NodeId, int]] = {}
@@ -67,9 +92,21 @@ class Ghost:
             return None
         return topic.partitions.get(partition.partition)
 
-    def forget_process(self, process: Process) -> None:
+    def forget_process(self, process: Process, *, keeps_disk: bool) -> None:
         """Its logs are closed; the next incarnation's are read anew."""
         node_id = process.node_id
         for key in [key for key in self.mirrors if key[0] == node_id]:
-            del self.mirrors[key]
+            mirror = self.mirrors.pop(key)
+            if keeps_disk:
+                self.resting[key] = mirror
+        if not keeps_disk:
+            self.losses += 1
+            self.uncertain[node_id] = None
         self.metadata_mirrors.pop(node_id, None)
+
+    def awaken(self, node_id: NodeId) -> None:
+        """All logs of this node are read again: what was known of its disk is superseded."""
+        self.uncertain.pop(node_id, None)
+        for key in [key for key in self.resting if key[0] == node_id]:
+            del self.resting[key]
+            self.losses += 1

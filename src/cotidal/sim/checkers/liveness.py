@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from cotidal.invariants import (
+    BROKERS_REGISTER,
     BROKERS_UNFENCE,
     ISR_HEALS,
     LEADER_APPEARS,
@@ -18,8 +19,16 @@ from cotidal.invariants import (
     QUORUM_LEADER_APPEARS,
     REASSIGNMENT_ENDS,
     REPLICAS_CONVERGE,
+    STABLE_OFFSET_FOLLOWS,
 )
-from cotidal.sim.checkers.window import applied_by, hosted_by, image_of, leads_quorum, quorum_of
+from cotidal.sim.checkers.window import (
+    applied_by,
+    broker_epoch_of,
+    hosted_by,
+    image_of,
+    leads_quorum,
+    quorum_of,
+)
 from cotidal.sim.process import Process
 from cotidal.sim.workloads.producer import Producer
 from cotidal.sim.world import World
@@ -43,7 +52,9 @@ def missing(world: World, producers: Sequence[Producer]) -> Iterator[Missing]:
     image = image_of(leader)
     for process in world.running:
         broker = image.brokers.get(process.node_id)
-        if broker is None or broker.fenced:
+        if broker is None or broker.epoch != broker_epoch_of(process):
+            yield BROKERS_REGISTER, f"node {process.node_id} lives, and the controller has {broker}"
+        elif broker.fenced:
             yield BROKERS_UNFENCE, f"node {process.node_id} is fenced"
     yield from _partitions(world, leader)
     for producer in producers:
@@ -87,6 +98,8 @@ def _replicas(
             return
         replica = hosted.replica
         ends.append(replica.end_offset)
+        if replica.last_stable_offset != replica.high_watermark:
+            yield STABLE_OFFSET_FOLLOWS, f"{partition} on node {node_id} is not stable to its end"
         if node_id == leader:
             leadership = replica.leadership
             if leadership is None:

@@ -3,19 +3,26 @@
 Each log is read once (mirror.py). Two logs with the same (offset, epoch) must have the same batch
 there and the same one before it, and so, by induction, the same prefix: every batch that was ever
 seen in any log, also in one that has been cut since, is remembered by (offset, epoch).
+
+``sweep`` looks at what is new since the last one; ``audit`` forgets what it knows, reads every log
+from its beginning, and must come to the same view of them.
 """
 
 from __future__ import annotations
 
+from cotidal.core.partition.replica import Replica
 from cotidal.invariants import (
+    ACKED_IS_KEPT,
     COMMITTED_NEVER_CUT,
     ELIGIBLE_HOLD_COMMITTED,
     ELIGIBLE_NEVER_CUT,
+    EPOCHS_MATCH_LOG,
     IMAGES_EQUAL,
     LEADER_HOLDS_ACKED,
     LOG_PREFIXES_MATCH,
     MAJORITY_HOLDS_COMMITTED,
     METADATA_COMMITTED_KEPT,
+    SNAPSHOT_AT_LOG_START,
 )
 from cotidal.log.metadata_store import METADATA_PARTITION
 from cotidal.sim.checkers.ghost import Ghost, PartitionGhost
@@ -31,7 +38,7 @@ from cotidal.sim.checkers.window import (
 )
 from cotidal.sim.process import Process
 from cotidal.sim.violation import Violation
-from cotidal.sim.workloads.history import History
+from cotidal.sim.workloads.history import Acked, History
 from cotidal.sim.world import World
 from cotidal.values import NodeId, Offset, TopicPartition
 
@@ -55,32 +62,65 @@ class LogChecker:
         node_id = process.node_id
         process.disk.on_cut = lambda partition, end: self._on_cut(node_id, partition, end)
 
+    def audit(self) -> None:
+        """Every log from its beginning: what was kept step by step must be what is there."""
+        self.sweep()
+        for mirror in (*self._ghost.mirrors.values(), *self._ghost.metadata_mirrors.values()):
+            anew = Mirror(mirror.log, mirror.name)
+            anew.read_on()
+            kept = [held for held in mirror.batches if held.next_offset > mirror.log.start_offset]
+            assert anew.batches == kept, f"the mirror of {mirror.name} is not what the log holds"
+            mirror.verified = mirror.compared = 0
+        self._ghost.losses += 1
+        self.sweep()
+
     def sweep(self) -> None:
         """Read on in every log, then compare."""
         for process in self._world.running:
             self.read_logs(process)
             self._read_metadata(process)
+            if process.serving:  # it has opened all its logs
+                self._ghost.awaken(process.node_id)
         self._look_at_leaders()
         if ELIGIBLE_HOLD_COMMITTED not in self._exempt:
             self._look_at_eligible()
+        if ACKED_IS_KEPT not in self._exempt:
+            self._look_at_disks()
         self._look_at_majority()
         self._look_at_images()
 
     # Reading
 
     def read_logs(self, process: Process) -> None:
+        node_id = process.node_id
+        for key, known in list(self._ghost.mirrors.items()):
+            if key[0] == node_id and process.disk.log_of(key[1]) is not known.log:
+                del self._ghost.mirrors[key]  # its topic was deleted
         for partition, log in process.disk.logs():
             hosted = hosted_by(process).get(partition)
             if hosted is None or not hosted.replica.opened:
                 continue
             mirror = self._mirror(process.node_id, partition)
             if mirror is None or mirror.log is not log:
-                mirror = Mirror(log, f"{partition} of node {process.node_id}")
+                name = f"{partition} of node {process.node_id}"
+                mirror = Mirror(log, name, hosted.replica.topic_id)
                 self._ghost.mirrors[process.node_id, partition] = mirror
             fresh = mirror.read_on()
             if fresh:
                 seen = self._ghost.partition(hosted.replica.topic_id, partition.partition)
                 self._remember(mirror, fresh, seen.writers)
+            if hosted.replica.is_steady and hosted.replica.offline_reason is None:
+                self._look_at_epochs(mirror, hosted.replica)
+
+    def _look_at_epochs(self, mirror: Mirror, replica: Replica) -> None:
+        """The cache is the log's epochs; a leader that has not written yet is one more."""
+        held = mirror.epochs_from(replica.start_offset)
+        cached = [(int(epoch), int(start)) for epoch, start in replica.epochs.entries]
+        if cached != held and not (cached[:-1] == held and cached[-1][1] == replica.end_offset):
+            raise Violation(
+                EPOCHS_MATCH_LOG,
+                f"{mirror.name} holds (epoch, first offset) {held}, and its cache says {cached}",
+            )
 
     def _mirror(self, node_id: NodeId, partition: TopicPartition) -> Mirror | None:
         return self._ghost.mirrors.get((node_id, partition))
@@ -144,6 +184,35 @@ class LogChecker:
             return None
         return self._mirror(leader, partition)
 
+    def _look_at_disks(self) -> None:
+        """What was acknowledged is on a disk, if on none that runs then on one that rests."""
+        ghost = self._ghost
+        if ghost.uncertain:
+            return  # nobody can tell yet what a power cut has left
+        for partition, acked in self._history.acked.items():
+            topic = ghost.image.topics.get(partition.topic)
+            if topic is None:
+                continue
+            found = ghost.on_disk.get(partition, (0, 0))
+            known = found[1] if found[0] == ghost.losses else 0
+            if known == len(acked):
+                continue
+            holders = [
+                mirror
+                for mirrors in (ghost.mirrors, ghost.resting)
+                for (_, place), mirror in mirrors.items()
+                if place == partition and mirror.topic_id == topic.topic_id
+            ]
+            start = max((mirror.log.start_offset for mirror in holders), default=0)
+            for fact in acked[known:]:
+                if fact.offset >= start and not any(_holds(mirror, fact) for mirror in holders):
+                    raise Violation(
+                        ACKED_IS_KEPT,
+                        f"{fact.crc:08x}, acknowledged at {fact.offset} of {partition}, is on no"
+                        " disk any more",
+                    )
+            ghost.on_disk[partition] = (ghost.losses, len(acked))
+
     def _look_at_eligible(self) -> None:
         image = self._ghost.image
         for topic in image.topics.values():
@@ -169,9 +238,10 @@ class LogChecker:
                 f"{mirror.name} ends at {end}, and {committed} is committed",
             )
         canon = seen.canon
-        for held in mirror.batches:
+        for held in mirror.batches[mirror.compared :]:
             if held.base_offset >= committed:
                 break
+            mirror.compared += 1
             said = (held.epoch, held.crc)
             if canon.setdefault(held.base_offset, said) != said:
                 raise Violation(
@@ -200,6 +270,7 @@ class LogChecker:
         mirror = self._mirror(node_id, partition)
         if mirror is not None:
             mirror.cut(end)
+            self._ghost.losses += 1
         process = self._world.machines[node_id].process
         if process is None or ELIGIBLE_NEVER_CUT in self._exempt:
             return
@@ -229,9 +300,17 @@ class LogChecker:
         if mirror is None or mirror.log is not log:
             mirror = ghost.metadata_mirrors[node_id] = Mirror(log, f"metadata of node {node_id}")
         mirror.read_on()
-        for held in mirror.batches:
+        if log.start_offset > 0 and log.start_offset not in [
+            snapshot.id.end_offset for snapshot in quorum.snapshots
+        ]:
+            raise Violation(
+                SNAPSHOT_AT_LOG_START,
+                f"{mirror.name} starts at {log.start_offset}, and no snapshot ends there",
+            )
+        for held in mirror.batches[mirror.compared :]:
             if held.next_offset > quorum.high_watermark:
                 break
+            mirror.compared += 1
             said = (held.epoch, held.crc)
             if ghost.metadata_canon.setdefault(held.base_offset, said) != said:
                 raise Violation(
@@ -262,8 +341,14 @@ class LogChecker:
                 )
 
     def _look_at_images(self) -> None:
+        ghost = self._ghost
         by_offset: dict[int, Process] = {}
         for process in self._world.running:
+            if applied_by(process) == ghost.applied and image_of(process) != ghost.image:
+                raise Violation(
+                    IMAGES_EQUAL,
+                    f"node {process.node_id} says otherwise than the log up to {ghost.applied}",
+                )
             twin = by_offset.setdefault(applied_by(process), process)
             if twin is not process and image_of(twin) != image_of(process):
                 raise Violation(
@@ -271,3 +356,8 @@ class LogChecker:
                     f"nodes {twin.node_id} and {process.node_id} differ in what they say after"
                     f" offset {applied_by(process)}",
                 )
+
+
+def _holds(mirror: Mirror, fact: Acked) -> bool:
+    held = mirror.at(fact.offset)
+    return held is not None and held.crc == fact.crc

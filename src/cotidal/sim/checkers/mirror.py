@@ -12,7 +12,7 @@ from typing import NamedTuple
 from cotidal.invariants import IDEMPOTENT_ONCE, LOG_PREFIXES_MATCH, OFFSETS_CONTIGUOUS
 from cotidal.log.log import Log
 from cotidal.sim.violation import Violation
-from cotidal.values import Offset
+from cotidal.values import ZERO_UUID, Offset, Uuid
 from cotidal.wire.batch import read_batches, stored_crc
 
 READ_BYTES = 1 << 20
@@ -30,16 +30,31 @@ class Held(NamedTuple):
 
 
 class Mirror:
-    __slots__ = ("_sequences", "bases", "batches", "log", "name", "verified")
+    __slots__ = (
+        "_sequences",
+        "bases",
+        "batches",
+        "compared",
+        "epochs",
+        "log",
+        "name",
+        "topic_id",
+        "verified",
+    )
 
-    def __init__(self, log: Log, name: str) -> None:
+    def __init__(self, log: Log, name: str, topic_id: Uuid = ZERO_UUID) -> None:
         self.log = log
         self.name = name
+        self.topic_id = topic_id
         self.batches: list[Held] = []
         self.bases: list[int] = []
         self._sequences: dict[tuple[int, int, int], int] = {}
         self.verified = 0
         """How many acknowledged batches have been looked for here and found."""
+        self.compared = 0
+        """How many batches are known to be those that were committed."""
+        self.epochs: list[tuple[int, int]] = []
+        """Each epoch that wrote here, with the offset of its first batch."""
 
     @property
     def end(self) -> int:
@@ -47,6 +62,12 @@ class Mirror:
 
     def cut(self, end: int) -> None:
         self.verified = 0
+        self._cut(end)
+        self.compared = min(self.compared, len(self.batches))
+
+    def _cut(self, end: int) -> None:
+        while self.epochs and self.epochs[-1][1] >= end:
+            self.epochs.pop()
         while self.batches and self.batches[-1].next_offset > end:
             held = self.batches.pop()
             self.bases.pop()
@@ -60,6 +81,8 @@ class Mirror:
             raise Violation(
                 OFFSETS_CONTIGUOUS, f"{self.name} ends at {log.end_offset} and held {self.end}"
             )
+        if self.end < log.start_offset:  # it has begun anew, further on
+            self.cut(0)
         fresh: list[Held] = []
         while self.end < log.end_offset:
             before = self.end
@@ -94,6 +117,15 @@ class Mirror:
         place = bisect_left(self.bases, held.base_offset)
         return self.batches[place - 1] if place else None
 
+    def epochs_from(self, start: int) -> list[tuple[int, int]]:
+        """Epochs and where they begin, in a log that starts there."""
+        ends = (*(first for _, first in self.epochs[1:]), self.end)
+        return [
+            (epoch, max(first, start))
+            for (epoch, first), end in zip(self.epochs, ends, strict=False)
+            if end > start
+        ]
+
     def _add(self, held: Held) -> None:
         if self.batches:
             last = self.batches[-1]
@@ -116,5 +148,7 @@ class Mirror:
                     f"{self.name} holds the batch of producer, epoch, sequence {held.producer} at"
                     f" {twin} and at {held.base_offset}",
                 )
+        if not self.epochs or self.epochs[-1][0] != held.epoch:
+            self.epochs.append((held.epoch, held.base_offset))
         self.batches.append(held)
         self.bases.append(held.base_offset)

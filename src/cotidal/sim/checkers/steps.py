@@ -1,75 +1,132 @@
-"""What is looked at after every step of a node: cheap promises about replicas and voters."""
+"""What is looked at after every step of a node: cheap promises about replicas and voters.
+
+Only the node that was stepped is looked at, and of it only what the event can have moved.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
+from cotidal.api.fetch import REPLICA_STATE_SINCE
+from cotidal.core.cluster.image import Partition
 from cotidal.core.partition.isr import maximal_isr
 from cotidal.core.partition.progress import NEVER
 from cotidal.core.partition.replica import Leadership, Replica
+from cotidal.core.quorum.states import Leader, Quorum
 from cotidal.invariants import (
     HIGH_WATERMARK_IN_LOG,
     HIGH_WATERMARK_MONOTONIC,
     HIGH_WATERMARK_WAITS,
-    ISR_WELL_FORMED,
     JOINS_AFTER_FETCH,
     MAXIMAL_ISR_COVERS,
+    METADATA_ASCENDS,
     ONE_LEADER_PER_EPOCH,
     ONE_QUORUM_LEADER,
+    QUORUM_LEADER_HOLDS_COMMITTED,
     VOTE_ONCE_PER_EPOCH,
 )
-from cotidal.node.events import ConnectionLost, ConnectionOpened, Event, ReadDone
+from cotidal.messages.rpc.apis import ApiKey
+from cotidal.node.events import (
+    Appended,
+    ConnectionLost,
+    ConnectionOpened,
+    Event,
+    ReadDone,
+    Received,
+)
 from cotidal.sim.checkers.ghost import Ghost, PartitionGhost
+from cotidal.sim.checkers.metadata import MetadataChecker
 from cotidal.sim.checkers.window import (
     applied_by,
     broker_epoch_of,
     hosted_by,
-    image_of,
     leads_quorum,
     quorum_of,
 )
 from cotidal.sim.process import Process
 from cotidal.sim.violation import Violation
 from cotidal.sim.world import World
-from cotidal.values import NO_NODE, NodeId, TopicPartition, Uuid
+from cotidal.values import NodeId, TopicPartition, Uuid
 
 _CHANGES_NOTHING: Final = frozenset({ReadDone, ConnectionOpened, ConnectionLost})
 """Events that move no replica and no voter."""
 
 
 class StepChecker:
-    def __init__(self, world: World, ghost: Ghost, exempt: frozenset[str]) -> None:
+    def __init__(
+        self, world: World, ghost: Ghost, metadata: MetadataChecker, exempt: frozenset[str]
+    ) -> None:
         self._world = world
         self._ghost = ghost
+        self._metadata = metadata
         self._exempt = exempt
+        self._roles: dict[tuple[NodeId, Uuid, int], tuple[int, int]] = {}
+        """Node and partition -> incarnation, and the leader epoch in which it has a role."""
 
     def look(self, process: Process, event: Event) -> None:
-        if event.__class__ in _CHANGES_NOTHING:
+        kind = event.__class__
+        if kind in _CHANGES_NOTHING:
             return
-        applied = applied_by(process)
-        ghost = self._ghost
-        if applied > ghost.applied:
-            ghost.applied = applied
-            ghost.image = image_of(process)
-            self._look_at_image()
+        if applied_by(process) > self._ghost.applied:
+            self._metadata.follow(process)
         self._look_at_quorum(process)
-        for partition, hosted in hosted_by(process).items():
-            replica = hosted.replica
-            if not (
-                replica.start_offset
-                <= replica.high_watermark
-                <= replica.end_offset
-                <= replica.next_offset
-            ):
-                raise Violation(
-                    HIGH_WATERMARK_IN_LOG,
-                    f"node {process.node_id}, {partition}: start {replica.start_offset}, high"
-                    f" watermark {replica.high_watermark}, end {replica.end_offset}, next"
-                    f" {replica.next_offset}",
-                )
-            leadership = replica.leadership
-            if leadership is not None:
-                self._look_at_leader(process, partition, replica, leadership)
+        hosted_all = hosted_by(process)
+        if kind is Appended:
+            hosted = hosted_all.get(event.partition)  # type: ignore[union-attr]
+            if hosted is not None:
+                self._look_at_replica(process, hosted.replica)
+            return
+        if kind is Received:
+            self._note_fetches(process, event)  # type: ignore[arg-type]
+        for hosted in hosted_all.values():
+            self._look_at_replica(process, hosted.replica)
+
+    def _note_fetches(self, process: Process, event: Received) -> None:
+        """Who fetched what, as whom, and in which leader epoch: before anybody may join an ISR."""
+        for request in event.requests:
+            if request.api_key == ApiKey.FETCH and request.api_version >= REPLICA_STATE_SINCE:
+                state = request.message.replica_state  # type: ignore[attr-defined]
+                if state.replica_id >= 0:
+                    for topic in request.message.topics:  # type: ignore[attr-defined]
+                        for asked in topic.partitions:
+                            seen = self._ghost.partition(topic.topic_id, asked.partition)
+                            seen.fetched[state.replica_id] = (
+                                state.replica_epoch,
+                                asked.current_leader_epoch,
+                            )
+
+    def _look_at_replica(self, process: Process, replica: Replica) -> None:
+        if not (
+            replica.start_offset
+            <= replica.last_stable_offset
+            <= replica.high_watermark
+            <= replica.end_offset
+            <= replica.next_offset
+        ):
+            raise Violation(
+                HIGH_WATERMARK_IN_LOG,
+                f"node {process.node_id}, {replica.partition}: start {replica.start_offset}, last"
+                f" stable {replica.last_stable_offset}, high watermark {replica.high_watermark},"
+                f" end {replica.end_offset}, next {replica.next_offset}",
+            )
+        leadership = replica.leadership
+        if leadership is not None:
+            self._look_at_leader(process, replica.partition, replica, leadership)
+        elif replica.following is not None:
+            self._look_at_epoch(process, replica, replica.following.epoch)
+
+    def _look_at_epoch(self, process: Process, replica: Replica, epoch: int) -> None:
+        """Within one life of a node, whom it follows or that it leads only becomes newer."""
+        key = (process.node_id, replica.topic_id, replica.partition.partition)
+        before = self._roles.get(key)
+        if before is None or before[0] != process.incarnation or before[1] < epoch:
+            self._roles[key] = (process.incarnation, epoch)
+        elif epoch < before[1]:
+            raise Violation(
+                ONE_LEADER_PER_EPOCH,
+                f"node {process.node_id} goes back from leader epoch {before[1]} to {epoch} of"
+                f" {replica.partition}",
+            )
 
     def _look_at_leader(
         self, process: Process, partition: TopicPartition, replica: Replica, leader: Leadership
@@ -93,35 +150,38 @@ class StepChecker:
                     f"{partition} is led in epoch {epoch} by node, incarnation"
                     f" {seen.leaders[epoch]} and by {me}",
                 )
-        if before is None or before[2] != watermark or before[1] != epoch:
+        if before is None or before != (incarnation, epoch, watermark):
+            self._look_at_epoch(process, replica, epoch)
             seen.watermarks[node_id] = (incarnation, epoch, watermark)
             if watermark > seen.true_high_watermark:
                 seen.true_high_watermark = watermark
-                self._look_at_advance(partition, replica.topic_id, watermark, leader)
-        if leader.proposed is not None and leader.proposed is not seen.proposed:
+                self._look_at_advance(partition, replica.topic_id, watermark)
+        told = self._ghost.told_of(partition, replica.topic_id)
+        if told is not None:
+            looked_at = (leader, leader.isr, leader.proposal, told)
+            if looked_at != seen.covered:
+                seen.covered = looked_at
+                self._look_at_isr(partition, leader, told)
+        if leader.proposal is not None and leader.proposal is not seen.proposed:
             self._look_at_proposal(partition, leader, seen)
 
-    def _look_at_advance(
-        self, partition: TopicPartition, topic_id: Uuid, watermark: int, leader: Leadership
-    ) -> None:
-        """The high watermark has just moved: everybody who might be elected has reached it."""
-        told = self._ghost.told_of(partition, topic_id)
-        if told is None:
+    def _look_at_isr(self, partition: TopicPartition, leader: Leadership, told: Partition) -> None:
+        """A leader that is not out of date counts everyone whom the controller might elect."""
+        if told.leader_epoch != leader.epoch or len(leader.isr) < leader.min_isr:
             return
-        if (
-            MAXIMAL_ISR_COVERS not in self._exempt
-            and told.leader_epoch == leader.epoch
-            and len(leader.isr) >= leader.min_isr
-        ):
-            covered = maximal_isr(leader)
-            for member in (*told.isr, *told.elr):
-                if member not in covered:
-                    raise Violation(
-                        MAXIMAL_ISR_COVERS,
-                        f"{partition}: node {leader.node_id} moves the high watermark with"
-                        f" {covered}, and the controller has ISR {told.isr}, ELR {told.elr}",
-                    )
-        if HIGH_WATERMARK_WAITS in self._exempt:
+        covered = maximal_isr(leader)
+        for member in (*told.isr, *told.elr):
+            if member not in covered:
+                raise Violation(
+                    MAXIMAL_ISR_COVERS,
+                    f"{partition}: node {leader.node_id} counts {covered}, and the controller has"
+                    f" ISR {told.isr}, ELR {told.elr}",
+                )
+
+    def _look_at_advance(self, partition: TopicPartition, topic_id: Uuid, watermark: int) -> None:
+        """The high watermark has just moved: every member of the ISR has reached it."""
+        told = self._ghost.told_of(partition, topic_id)
+        if told is None or HIGH_WATERMARK_WAITS in self._exempt:
             return
         for member in told.isr:
             end = self.end_of(member, partition)
@@ -150,9 +210,8 @@ class StepChecker:
     def _look_at_proposal(
         self, partition: TopicPartition, leader: Leadership, seen: PartitionGhost
     ) -> None:
-        seen.proposed = leader.proposed
-        assert leader.proposed is not None
-        for member in leader.proposed:
+        seen.proposed = leader.proposal
+        for member in leader.proposed or ():
             progress = leader.followers.get(member)
             if member not in leader.isr and progress is not None and progress.last_fetch == NEVER:
                 raise Violation(
@@ -161,22 +220,7 @@ class StepChecker:
                     " and has not fetched in it",
                 )
 
-    # The controller's word
-
-    def _look_at_image(self) -> None:
-        image = self._ghost.image
-        for topic in image.topics.values():
-            for number, told in topic.partitions.items():
-                both = (*told.isr, *told.elr)
-                wrong = None
-                if len(set(both)) != len(both) or not set(both) <= set(told.replicas):
-                    wrong = "ISR and ELR are not disjoint parts of the replicas"
-                elif told.leader != NO_NODE and told.leader not in told.isr:
-                    wrong = "the leader is not in the ISR"
-                elif any(image.brokers[member].fenced for member in told.isr):
-                    wrong = "a fenced broker is in the ISR"
-                if wrong is not None:
-                    raise Violation(ISR_WELL_FORMED, f"{topic.name}-{number}: {wrong}: {told}")
+    # The quorum
 
     def _look_at_quorum(self, process: Process) -> None:
         quorum = quorum_of(process)
@@ -210,3 +254,29 @@ class StepChecker:
                     f"epoch {epoch} of the quorum is led by node, incarnation"
                     f" {ghost.quorum_leaders[int(epoch)]} and by {me}",
                 )
+            self._look_at_quorum_leader(process, quorum)
+
+    def _look_at_quorum_leader(self, process: Process, quorum: Quorum) -> None:
+        """All that leaders of earlier epochs committed is in its log, and below what it commits."""
+        role = quorum.role
+        committed_by = self._ghost.committed_by
+        epoch, committed = int(quorum.epoch), int(quorum.high_watermark)
+        assert isinstance(role, Leader)
+        if committed == committed_by.get(epoch):
+            return
+        earlier = max((end for term, end in committed_by.items() if term < epoch), default=0)
+        if quorum.log.end_offset < earlier:
+            raise Violation(
+                QUORUM_LEADER_HOLDS_COMMITTED,
+                f"node {process.node_id} leads epoch {epoch} with a log that ends at"
+                f" {quorum.log.end_offset}; {earlier} is committed",
+            )
+        if not role.commits_own_epoch:
+            return
+        if committed < max(earlier, committed_by.get(epoch, 0)):
+            raise Violation(
+                METADATA_ASCENDS,
+                f"node {process.node_id} commits {committed} in epoch {epoch}; {earlier} was"
+                f" committed before it, {committed_by.get(epoch, 0)} by itself",
+            )
+        committed_by[epoch] = committed

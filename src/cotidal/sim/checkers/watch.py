@@ -8,27 +8,40 @@ from cotidal.node.effects import Effect
 from cotidal.node.events import Event
 from cotidal.sim.checkers.ghost import Ghost
 from cotidal.sim.checkers.logs import LogChecker
+from cotidal.sim.checkers.metadata import MetadataChecker
 from cotidal.sim.checkers.steps import StepChecker
-from cotidal.sim.process import Process, Watcher
+from cotidal.sim.checkers.window import state_of
+from cotidal.sim.process import POWER_LOST, Process, Watcher
 from cotidal.sim.workloads.history import History
 from cotidal.sim.world import World
 
 SWEEP_STEPS: Final = 400
-"""Steps between two looks at all logs."""
+"""Steps between two looks at what is new in all logs."""
+AUDIT_SWEEPS: Final = 5
+"""Of so many looks, one is at everything from the beginning."""
 
 
 class Watch(Watcher):
     def __init__(self, world: World, history: History, exempt: frozenset[str]) -> None:
         self.ghost = Ghost()
-        self._steps = StepChecker(world, self.ghost, exempt)
+        self.metadata = MetadataChecker(self.ghost, exempt)
+        self._steps = StepChecker(world, self.ghost, self.metadata, exempt)
         self._logs = LogChecker(world, self.ghost, self._steps, history, exempt)
         self._until_sweep = SWEEP_STEPS
+        self._until_audit = AUDIT_SWEEPS
 
     def on_stepped(self, process: Process, event: Event, effects: tuple[Effect, ...]) -> None:
         self._steps.look(process, event)
+        if state_of(process).stopping:
+            self._logs.read_logs(process)  # its logs may be closed next
         self._until_sweep -= 1
         if self._until_sweep <= 0:
-            self.sweep()
+            self._until_sweep = SWEEP_STEPS
+            self._until_audit -= 1
+            if self._until_audit <= 0:
+                self.audit()
+            else:
+                self.sweep()
 
     def on_started(self, process: Process) -> None:
         self._logs.watch_cuts(process)
@@ -38,8 +51,14 @@ class Watch(Watcher):
         self._logs.note_metadata_end(process)
         if reason != "stopped":
             self._logs.read_logs(process)
-        self.ghost.forget_process(process)
+        self.ghost.forget_process(process, keeps_disk=reason != POWER_LOST)
 
     def sweep(self) -> None:
-        self._until_sweep = SWEEP_STEPS
+        """What is new since the last one."""
         self._logs.sweep()
+
+    def audit(self) -> None:
+        """Everything, from the beginning."""
+        self._until_audit = AUDIT_SWEEPS
+        self.metadata.look_at_image()
+        self._logs.audit()
