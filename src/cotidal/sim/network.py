@@ -119,6 +119,7 @@ class Network:
         self._links: dict[tuple[HostId, HostId], Link] = {}
         self._connections: dict[int, Connection] = {}
         self._last_id = 0
+        self._disturbed: dict[HostId, int] = {}
         self.delay_us = 200
         self.jitter_us = 300
 
@@ -139,6 +140,18 @@ class Network:
     def has_power(self, id_: HostId) -> bool:
         return self._hosts[id_].powered
 
+    def disturb(self, *hosts: HostId) -> None:
+        """Something was done to these hosts, or is over now: they may be late for a while."""
+        for host in hosts:
+            self._disturbed[host] = self._agenda.now
+
+    def undisturbed_since(self, id_: HostId) -> int:
+        """When something was last done to this host; now, while nothing passes on some link."""
+        for pair, link in self._links.items():
+            if link.blocked and id_ in pair:
+                return self._agenda.now
+        return self._disturbed.get(id_, 0)
+
     # What can be done to it: whoever does it brings the entropy that it takes
 
     def block(self, source: HostId, target: HostId, entropy: Entropy) -> None:
@@ -147,6 +160,7 @@ class Network:
         if link.blocked:
             return
         link.blocked = True
+        self.disturb(source, target)
         for connection in list(self._connections.values()):
             if link in (connection.caller.link, connection.callee.link) and entropy.below(2):
                 silence = SILENCE_MIN_US + entropy.below(SILENCE_SPREAD_US)
@@ -157,6 +171,7 @@ class Network:
         if not link.blocked:
             return
         link.blocked = False
+        self.disturb(source, target)
         stalled, link.stalled = link.stalled, []
         for again, args in stalled:
             again(*args)

@@ -122,6 +122,7 @@ class Process:
         machine.incarnations += 1
         self.machine = machine
         self.incarnation = machine.incarnations
+        self.started_us = agenda.now
         self.alive = True
         self.paused = False
         self.serving = False
@@ -207,6 +208,7 @@ class Process:
 
     def resume(self) -> None:
         self.paused = False
+        self._network.disturb(self.machine.host)
         while self._held and not self.paused and self.alive:
             do, args = self._held.popleft()
             do(*args)

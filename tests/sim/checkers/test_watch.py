@@ -8,6 +8,7 @@ import pytest
 
 from cotidal import invariants
 from cotidal.log.metadata_store import METADATA_PARTITION
+from cotidal.messages.records.metadata import BrokerRegistrationChangeRecord
 from cotidal.sim.agenda import SECOND
 from cotidal.sim.checkers.window import hosted_by, image_of, leads_quorum, quorum_of
 from cotidal.sim.plan import PLANS
@@ -219,6 +220,15 @@ def keep_an_elr_beside_a_full_isr(run: Run) -> None:
     run.watch.audit()
 
 
+def fence_for_nothing(run: Run) -> None:
+    run.world.run_for(6 * SECOND)
+    node_id = follower_of(run).node_id
+    broker = run.watch.ghost.image.brokers[node_id]
+    run.watch.metadata._take_other(
+        BrokerRegistrationChangeRecord(broker_id=node_id, broker_epoch=broker.epoch, fenced=1)
+    )
+
+
 def answer_out_of_order(run: Run) -> None:
     run.admin.check_order(2, 1)
 
@@ -254,6 +264,7 @@ BROKEN = [
     (forget_committed_metadata, "MAJORITY_HOLDS_COMMITTED"),
     (empty_an_isr, "ISR_WELL_FORMED"),
     (keep_an_elr_beside_a_full_isr, "ISR_WELL_FORMED"),
+    (fence_for_nothing, "FENCED_FOR_A_REASON"),
     (answer_out_of_order, "REPLIES_IN_ORDER"),
 ]
 
@@ -270,6 +281,14 @@ def test_a_broken_promise_is_named(breaking: Callable[[Run], None], promise: str
     with pytest.raises(Violation) as caught:
         break_and_look(run, breaking)
     assert caught.value.name == promise, caught.value.sentence
+
+
+def test_a_broker_that_was_paused_is_fenced_for_a_reason() -> None:
+    run = calm_run()
+    process = next(each for each in run.world.running if each is not controller_of(run))
+    process.pause()
+    run.world.run_for(8 * SECOND)
+    assert run.watch.ghost.image.brokers[process.node_id].fenced
 
 
 def test_a_cluster_in_which_nothing_is_wrong_breaks_nothing() -> None:
@@ -312,7 +331,7 @@ LIVENESS = {
 }
 """Shown broken in test_liveness.py."""
 
-ELSEWHERE = {"ELECTED_FROM_ELIGIBLE", "FENCED_FOR_A_REASON"}
+ELSEWHERE = {"ELECTED_FROM_ELIGIBLE"}
 """Shown broken in test_metadata.py."""
 
 ASSERTED = {

@@ -6,6 +6,7 @@ from typing import Final
 
 from cotidal.node.effects import Effect
 from cotidal.node.events import Event
+from cotidal.sim.checkers.fences import FenceChecker
 from cotidal.sim.checkers.ghost import Ghost
 from cotidal.sim.checkers.logs import LogChecker
 from cotidal.sim.checkers.metadata import MetadataChecker
@@ -25,6 +26,7 @@ class Watch(Watcher):
     def __init__(self, world: World, history: History, exempt: frozenset[str]) -> None:
         self.ghost = Ghost()
         self.metadata = MetadataChecker(self.ghost, exempt)
+        self.metadata.listeners.append(FenceChecker(world, self.ghost))
         self._steps = StepChecker(world, self.ghost, self.metadata, exempt)
         self._logs = LogChecker(world, self.ghost, self._steps, history, exempt)
         self._until_sweep = SWEEP_STEPS
