@@ -1,184 +1,111 @@
-"""The story that `make demo` tells: a node, records, kill -9, and nothing lost.
+"""The story that `make demo` tells: three brokers, records, a leader killed, and nothing lost.
 
-Everything in it is real: a process of its own, files on disk, librdkafka as the client. It checks
+Everything in it is real: processes of their own, files on disk, librdkafka as the client. It checks
 what it claims and exits 1 with the reason when a claim does not hold.
 """
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
-from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
-
+from demo.clients import PARTITION, TOPIC, Admin, Writer, read_back, write_to_the_leader_alone
+from demo.cluster import BROKERS, Cluster
 from demo.telling import Failed, say, tell
 
-TOPIC = "orders"
-RECORDS = 20_000
-KILL_AFTER = 6_000
-IN_FLIGHT = 1_000
-
-QUIET = logging.getLogger("demo.client")
-"""The client's own words about the broker that we kill."""
-QUIET.addHandler(logging.NullHandler())
-QUIET.propagate = False
+RECORDS: Final = 20_000
+"""Before the leader dies, while it is down, and after it is back: so many each."""
+LONELY: Final = 100
 
 
-class Node:
-    """One cotidal node as a child process."""
+def run(cluster: Cluster) -> None:
+    seconds = cluster.start()
+    bootstrap = cluster.bootstrap
+    tell(f"Three brokers, a KRaft quorum of three: {bootstrap}", seconds)
+    admin = Admin(bootstrap)
+    begun = time.perf_counter()
+    admin.create_topic()
+    tell(f"A topic: '{TOPIC}', three replicas, min.insync.replicas=2", since(begun))
+    writer = Writer(bootstrap)
+    begun = time.perf_counter()
+    writer.write(RECORDS)
+    tell(f"{len(writer.acked):,} records acknowledged with acks=all by librdkafka", since(begun))
 
-    def __init__(self, data: Path) -> None:
-        self.data = data
-        self.journal = data.with_suffix(".journal")
-        self.port = 0
-        self.process: subprocess.Popen[str] | None = None
+    leader = admin.leader()
+    lonely = leave_alone(cluster, leader)
+    lonely_log = cluster.log(leader, PARTITION)
+    begun = time.perf_counter()
+    cluster.signal(leader, signal.SIGKILL)
+    wake(cluster, leader)
+    tell(f"Node {leader}, which leads, is killed with -9; the writer goes on")
+    writer.write(RECORDS)
+    gap = writer.longest_gap_s(begun)
+    tell(f"Node {admin.leader()} leads now; no acknowledgement for {gap * 1000:,.0f} ms", gap)
 
-    def start(self) -> float:
-        """Seconds from the shell to the line that says it serves."""
-        begun = time.perf_counter()
-        command = [sys.executable, "-m", "cotidal", "up", "--brokers", "1", "--data"]
-        command += [str(self.data), *(["--port", str(self.port)] if self.port else [])]
-        with self.journal.open("a") as journal:
-            self.process = subprocess.Popen(
-                command, stdout=subprocess.PIPE, stderr=journal, text=True
-            )
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            if line.startswith("cotidal is up"):
-                self.port = int(line.split("localhost:")[1].split()[0].rstrip(",;."))
-                return time.perf_counter() - begun
-        status = self.process.wait()
-        told = self.journal.read_text()[-2_000:]
-        raise Failed(f"the node ended with status {status} before it served\n{told}")
+    cluster.start_again()
+    writer.write(RECORDS)
+    seconds = admin.until_in_sync(BROKERS)
+    compare_logs(cluster, leader, lonely_log)
+    tell(f"Node {leader} is back, has cut its tail and caught up: in sync again", seconds)
+    tell(f"All {BROKERS} logs are equal, byte for byte")
+    check(writer.acked, read_back(bootstrap), lonely)
 
-    def kill(self) -> None:
-        assert self.process is not None
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
-
-    def stop(self) -> int:
-        if self.process is None or self.process.poll() is not None:
-            return 0
-        self.process.send_signal(signal.SIGTERM)
-        try:
-            return self.process.wait(20)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            raise Failed("the node did not stop within 20 s of SIGTERM") from None
+    begun = time.perf_counter()
+    status = cluster.stop()
+    if status != 0:
+        raise Failed(f"it ended with status {status} after SIGTERM")
+    tell("Stopped with SIGTERM: leaderships handed over, flushed, exit 0", since(begun))
 
 
-def produce(bootstrap: str, during: Callable[[int], None]) -> dict[int, int]:
-    """Send RECORDS numbers with acks=all; what was acknowledged: number -> offset."""
-    acked: dict[int, int] = {}
-
-    def on_delivery(error: KafkaError | None, message: Message) -> None:
-        if error is None:
-            acked[int(message.value() or b"-1")] = message.offset() or 0
-
-    producer = Producer(
-        {
-            "bootstrap.servers": bootstrap,
-            "acks": "all",
-            "enable.idempotence": True,
-            "linger.ms": 1,
-            "retry.backoff.ms": 20,
-            "reconnect.backoff.ms": 20,
-            "reconnect.backoff.max.ms": 100,
-        },
-        logger=QUIET,
-    )
-    for number in range(RECORDS):
-        producer.produce(TOPIC, str(number).encode(), partition=0, on_delivery=on_delivery)
-        while len(producer) > IN_FLIGHT:
-            producer.poll(0.01)
-            during(len(acked))
-    producer.flush(30)
+def leave_alone(cluster: Cluster, leader: int) -> int:
+    """The followers hear nothing while the leader takes more with acks=1: a tail of its own."""
+    for node in others(leader):
+        cluster.signal(node, signal.SIGSTOP)
+    acked = write_to_the_leader_alone(cluster.bootstrap, LONELY)
+    if not acked:
+        raise Failed("the leader did not take records with acks=1 while its followers were paused")
+    tell(f"Followers paused; {acked} more records with acks=1 are on the leader alone")
     return acked
 
 
-def read_back(bootstrap: str) -> list[int]:
-    consumer = Consumer(
-        {
-            "bootstrap.servers": bootstrap,
-            "group.id": "demo",
-            "enable.auto.commit": False,
-        },
-        logger=QUIET,
-    )
-    consumer.assign([TopicPartition(TOPIC, 0, 0)])
-    _, end = consumer.get_watermark_offsets(TopicPartition(TOPIC, 0), timeout=10)
-    values: list[int] = []
-    while len(values) < end:
-        messages = consumer.consume(min(5_000, end - len(values)), 5.0)
-        if not messages:
-            raise Failed(f"only {len(values)} of {end} records came back")
-        values += [int(message.value() or b"-1") for message in messages if not message.error()]
-    consumer.close()
-    return values
+def wake(cluster: Cluster, leader: int) -> None:
+    for node in others(leader):
+        cluster.signal(node, signal.SIGCONT)
 
 
-def run(data: Path) -> None:
-    node = Node(data)
-    try:
-        seconds = node.start()
-        bootstrap = f"localhost:{node.port}"
-        tell(f"A node: broker and controller in one process, serving on {bootstrap}", seconds)
+def others(leader: int) -> list[int]:
+    return [node for node in range(1, BROKERS + 1) if node != leader]
 
-        admin = AdminClient({"bootstrap.servers": bootstrap}, logger=QUIET)
-        begun = time.perf_counter()
-        admin.create_topics([NewTopic(TOPIC, 1, 1)])[TOPIC].result(10)
-        tell(
-            f"A topic: '{TOPIC}', its id and its one partition fsynced in the metadata log",
-            since(begun),
-        )
 
-        say(f"{RECORDS:,} records with acks=all from librdkafka; after {KILL_AFTER:,}: kill -9 ...")
-        killed: list[float] = []
+def compare_logs(cluster: Cluster, old_leader: int, its_old_log: bytes) -> None:
+    logs = [cluster.log(node, PARTITION) for node in range(1, BROKERS + 1)]
+    if any(log != logs[0] for log in logs):
+        raise Failed(f"the logs differ: {', '.join(f'{len(log):,} bytes' for log in logs)}")
+    if cluster.log(old_leader, PARTITION).startswith(its_old_log):
+        raise Failed("the old leader still has the tail that nobody else had")
 
-        def strike(acked: int) -> None:
-            if acked >= KILL_AFTER and not killed:
-                node.kill()
-                tell(f"Killed with -9 after {acked:,} acknowledgements")
-                seconds = node.start()
-                tell("Back on the same data: log checked, epoch raised, leading again", seconds)
-                killed.append(seconds)
 
-        begun = time.perf_counter()
-        acked = produce(bootstrap, strike)
-        tell(f"{len(acked):,} of {RECORDS:,} records acknowledged in the end", since(begun))
-        if not killed:
-            raise Failed("the node was never killed: too few acknowledgements")
-
-        values = read_back(bootstrap)
-        there = set(values)
-        lost = [number for number in acked if number not in there]
-        if lost:
-            raise Failed(f"{len(lost)} acknowledged records are gone, the first is {lost[0]}")
-        if len(values) != len(there):
-            raise Failed("a record is there twice, though the producer is idempotent")
-        if values != sorted(values):
-            raise Failed("the order of records has changed")
-        moved = [number for number, offset in acked.items() if values[offset] != number]
-        if moved:
-            raise Failed(f"record {moved[0]} is not at the offset that was acknowledged")
-        tell(f"Read back: {len(values):,} records, 0 lost, 0 twice, order and offsets kept")
-
-        begun = time.perf_counter()
-        status = node.stop()
-        if status != 0:
-            raise Failed(f"the node ended with status {status} after SIGTERM")
-        tell("Stopped with SIGTERM: flushed, marked clean, exit 0", since(begun))
-    finally:
-        if node.process is not None and node.process.poll() is None:
-            node.process.kill()
+def check(acked: dict[int, int], values: list[int], lonely: int) -> None:
+    """What was acknowledged with acks=all is there once, in order, where it was said to be."""
+    at = {number: offset for offset, number in enumerate(values)}
+    lost = [number for number in acked if number not in at]
+    if lost:
+        raise Failed(f"{len(lost)} acknowledged records are gone, the first is {lost[0]}")
+    if len(at) != len(values):
+        raise Failed("a record is there twice")
+    if any(at[number] != offset for number, offset in acked.items()):
+        raise Failed("a record is not at the offset that was acknowledged")
+    kept = [number for number in values if number >= 0]
+    if kept != sorted(kept):
+        raise Failed("the order of records has changed")
+    tell(f"Read back: {len(kept):,} with acks=all, 0 lost, 0 twice, order and offsets kept")
+    drowned = lonely - (len(values) - len(kept))
+    tell(f"Of {lonely} with acks=1, {drowned} went with their leader: acks=1 promises no more")
 
 
 def since(begun: float) -> float:
@@ -188,13 +115,16 @@ def since(begun: float) -> float:
 def main() -> int:
     say("cotidal: a log that keeps what it acknowledged\n")
     begun = time.perf_counter()
-    try:
-        with tempfile.TemporaryDirectory(prefix="cotidal-demo-") as directory:
-            run(Path(directory) / "data")
-    except Failed as failed:
-        say(f"\nFAILED: {failed}")
-        return 1
-    say(f"\nNothing acknowledged was lost. ({time.perf_counter() - begun:.1f} s)")
+    with tempfile.TemporaryDirectory(prefix="cotidal-demo-") as directory:
+        cluster = Cluster(Path(directory) / "data")
+        try:
+            run(cluster)
+        except Failed as failed:
+            say(f"\nFAILED: {failed}")
+            return 1
+        finally:
+            cluster.end()
+    say(f"\nNothing acknowledged with acks=all was lost. ({since(begun):.1f} s)")
     say("Your own: make up, then point any Kafka client at localhost:9092")
     return 0
 

@@ -25,11 +25,11 @@ from cotidal.core.partition.effects import (
 )
 from cotidal.messages.batch import Placed
 from cotidal.node import acks, offsets
-from cotidal.node.effects import AdvanceStart, Append, SaveEpochs, SaveProducers, TruncateTo
+from cotidal.node.effects import AdvanceStart, Append, Note, SaveEpochs, SaveProducers, TruncateTo
 from cotidal.node.effects import StartOver as StartLogOver
 from cotidal.node.hosting import Hosted
 from cotidal.node.state import NodeState
-from cotidal.values import NO_EPOCH
+from cotidal.values import NO_EPOCH, Offset
 
 
 def obey(state: NodeState, hosted: Hosted, effects: tuple[PartitionEffect, ...]) -> None:
@@ -59,15 +59,26 @@ def obey(state: NodeState, hosted: Hosted, effects: tuple[PartitionEffect, ...])
                 state.out.append(Append(partition, (entry,), False))
                 hosted.unread_bytes += len(batches.data)
             case Truncate(offset):
+                _tell_cut(state, hosted, offset)
                 hosted.cutting = True
                 state.out.append(TruncateTo(partition, offset))
             case StartOver(offset):
+                _tell_cut(state, hosted, hosted.replica.start_offset)
                 hosted.cutting = True
                 state.out.append(StartLogOver(partition, offset))
             case AdvanceLogStart(offset):
                 state.out.append(AdvanceStart(partition, offset))
             case _:
                 assert_never(effect)
+
+
+def _tell_cut(state: NodeState, hosted: Hosted, offset: Offset) -> None:
+    """Records that go are told: whoever looks for one finds out where it went."""
+    replica = hosted.replica
+    last = replica.end_offset - 1
+    if offset <= last:
+        told = f"{replica.partition} drops offsets {offset} to {last}: its leader has others there"
+        state.out.append(Note("info", told))
 
 
 def wake_fetches(state: NodeState, hosted: Hosted) -> None:
