@@ -18,7 +18,7 @@ $(READY): pyproject.toml constraints.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $(READY)
 
-demo: $(READY)        ## the story: a node, records, kill -9, nothing lost
+demo: $(READY)        ## the story: three brokers, records, a leader killed, nothing lost
 	@$(BIN)/python -m demo
 
 up: $(READY)          ## a cluster in the foreground on localhost:9092

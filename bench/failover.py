@@ -98,26 +98,17 @@ class Failover:
 
     def measure(self, client: str, kills: int) -> list[Gap]:
         """Kill so many leaders under the writes of this client."""
-        producer = Producer(
-            {
-                "bootstrap.servers": self._server.bootstrap,
-                "acks": "all",
-                "linger.ms": 0,
-                "enable.idempotence": True,
-                "log_level": 0,
-                **CLIENTS[client],
-            }
-        )
         ledger = Ledger()
-        gaps = [self._kill_one(producer, ledger, with_controller=bool(n % 2)) for n in range(kills)]
-        producer.flush(PATIENCE_S)
+        gaps = [self._kill_one(client, ledger, with_controller=bool(n % 2)) for n in range(kills)]
         if ledger.refused:
             raise Failed(f"{ledger.refused} records were refused")
         self._read_back(set(ledger.values))
         return gaps
 
-    def _kill_one(self, producer: Producer, ledger: Ledger, *, with_controller: bool) -> Gap:
+    def _kill_one(self, client: str, ledger: Ledger, *, with_controller: bool) -> Gap:
         self._until(self._is_whole, "the killed node did not come back into the ISR")
+        # A new one each time: the back-off from the kill before would be measured otherwise.
+        producer = self._producer(client)
         controller = self._controller()
         number, leader = next(
             (number, partition.leader)
@@ -129,8 +120,21 @@ class Failover:
         os.kill(self._pid(leader), signal.SIGKILL)
         self._write(producer, ledger, number, AFTER)
         seconds = max(after - before for before, after in pairwise(ledger.times) if after > killed)
+        producer.flush(PATIENCE_S)
         self._start_again()
         return Gap(seconds, with_controller)
+
+    def _producer(self, client: str) -> Producer:
+        return Producer(
+            {
+                "bootstrap.servers": self._server.bootstrap,
+                "acks": "all",
+                "linger.ms": 0,
+                "enable.idempotence": True,
+                "log_level": 0,
+                **CLIENTS[client],
+            }
+        )
 
     def _write(self, producer: Producer, ledger: Ledger, number: int, more: int) -> None:
         """On and on, until so many more have been acknowledged."""

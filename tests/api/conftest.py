@@ -54,9 +54,13 @@ class FakeView:
         self.quorum = QuorumView(NodeId(1), LeaderEpoch(3), Offset(40), (voter,), ())
         self.replicas: dict[TopicPartition, Replica] = {}
         self.doubted: set[NodeId] = set()
+        self.just_lost: set[NodeId] = set()
 
     def is_doubted(self, node_id: NodeId) -> bool:
         return node_id in self.doubted
+
+    def is_just_lost(self, node_id: NodeId) -> bool:
+        return node_id in self.just_lost
 
     def replica(self, partition: TopicPartition) -> Replica | None:
         return self.replicas.get(partition)

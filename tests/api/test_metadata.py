@@ -62,6 +62,14 @@ def test_no_client_is_sent_to_a_leader_that_has_perhaps_just_died(cluster, asked
     assert [broker.node_id for broker in response.brokers] == [1, 3]
 
 
+def test_a_broker_that_was_just_lost_is_named_but_leads_nothing(cluster, asked):
+    cluster.view.just_lost.add(4)
+    response = answer(by_name("lonely"), asked(9), cluster.view)
+    assert [broker.node_id for broker in response.brokers] == [1, 2, 3, 4]
+    (partition,) = response.topics[0].partitions
+    assert (partition.leader_id, partition.offline_replicas) == (-1, (4,))
+
+
 def test_partition_without_leader_says_so_and_names_its_offline_replicas(cluster, asked):
     (topic,) = answer(by_name("lonely"), asked(9), cluster.view).topics
     (partition,) = topic.partitions

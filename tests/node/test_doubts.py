@@ -66,3 +66,17 @@ def test_a_peer_that_only_we_cannot_reach_is_not_doubted_for_long(state: NodeSta
 def test_a_peer_never_met_is_not_doubted(state: NodeState) -> None:
     doubts.on_lost(state, PEER, refused=False)
     assert not doubts.is_doubted(state, PEER)
+
+
+def test_a_peer_that_was_lost_is_remembered_for_a_while_however_often_it_refuses(
+    state: NodeState,
+) -> None:
+    doubts.on_connected(state, PEER)
+    assert not doubts.is_just_lost(state, PEER)
+    doubts.on_lost(state, PEER, refused=False)
+    wait(state, doubts.NAMED_MS - 1)
+    doubts.on_lost(state, PEER, refused=True)
+    assert doubts.is_just_lost(state, PEER)
+    wait(state, 1)
+    assert not doubts.is_just_lost(state, PEER)
+    assert doubts.is_doubted(state, PEER)

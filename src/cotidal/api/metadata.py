@@ -18,7 +18,7 @@ from typing import Final
 
 from cotidal.api.asked import Asked
 from cotidal.api.operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
-from cotidal.api.reachability import controller_for_clients, reachable
+from cotidal.api.reachability import controller_for_clients, named, reachable
 from cotidal.api.view import View
 from cotidal.core.cluster.decide.topics import INTERNAL_TOPICS, refuse_name
 from cotidal.core.cluster.image import Endpoint, Image, Partition, Topic
@@ -50,7 +50,7 @@ def answer(request: MetadataRequest, asked: Asked, view: View) -> MetadataRespon
         cluster_operations = CLUSTER_OPERATIONS
     reached = reachable(view, asked.listener)
     return MetadataResponse(
-        brokers=_brokers(view.image, reached),
+        brokers=_brokers(view.image, named(view, asked.listener)),
         cluster_id=view.cluster_id,
         controller_id=controller_for_clients(view, reached),
         topics=tuple(
@@ -103,12 +103,10 @@ def describe_partition(
     )
 
 
-def _brokers(
-    image: Image, reached: Mapping[NodeId, Endpoint]
-) -> tuple[MetadataResponseBroker, ...]:
+def _brokers(image: Image, named: Mapping[NodeId, Endpoint]) -> tuple[MetadataResponseBroker, ...]:
     return tuple(
         MetadataResponseBroker(node_id, endpoint.host, endpoint.port, image.brokers[node_id].rack)
-        for node_id, endpoint in reached.items()
+        for node_id, endpoint in named.items()
     )
 
 

@@ -24,6 +24,16 @@ def reachable(view: View, listener: str) -> dict[NodeId, Endpoint]:
     return found
 
 
+def named(view: View, listener: str) -> dict[NodeId, Endpoint]:
+    """The brokers that can be reached, and those that could be a moment ago."""
+    found = reachable(view, listener)
+    for node_id, broker in view.image.brokers.items():
+        endpoint = broker.endpoint(listener)
+        if endpoint is not None and view.is_just_lost(node_id):
+            found[node_id] = endpoint
+    return found
+
+
 def controller_for_clients(view: View, reached: Mapping[NodeId, Endpoint]) -> NodeId:
     """Whom clients should ask for decisions: any broker passes them on, so that it is this one."""
     if view.node_id in reached:

@@ -55,5 +55,8 @@ class View(Protocol):
     def is_doubted(self, node_id: NodeId) -> bool:
         """Whether that broker has perhaps just died, and nobody has decided anything yet."""
 
+    def is_just_lost(self, node_id: NodeId) -> bool:
+        """Whether that broker was there a moment ago, whatever has been decided about it since."""
+
     def replica(self, partition: TopicPartition) -> Replica | None:
         """This broker's replica of a partition, if it has one."""

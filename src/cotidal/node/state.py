@@ -23,6 +23,7 @@ from cotidal.values import LeaderEpoch, Millis, NodeId, Offset, TopicPartition, 
 if TYPE_CHECKING:
     from cotidal.node.acks import PendingProduce
     from cotidal.node.decisions import ControllerDuty
+    from cotidal.node.doubts import Doubt
     from cotidal.node.fetch import PendingFetch
     from cotidal.node.fetchers import FetchCall
     from cotidal.node.lifecycle import Life
@@ -143,8 +144,8 @@ class NodeState:
         self.calls: dict[CallToken, object] = {}
         """Who waits for the answer of another node."""
         self.calls_to_self: list[Call] = []
-        self.doubts: dict[NodeId, Millis | None] = {}
-        """Until when a peer may be thought dead; None: a connection to it stands."""
+        self.doubts: dict[NodeId, Doubt | None] = {}
+        """Peers that may be dead; None: a connection to it stands."""
         self.followed: dict[NodeId, dict[TopicPartition, Hosted]] = {}
         """Partitions that follow a leader, by leader."""
         self.fetch_due: dict[NodeId, None] = {}

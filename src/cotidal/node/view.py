@@ -66,6 +66,9 @@ class NodeView:
     def is_doubted(self, node_id: NodeId) -> bool:
         return doubts.is_doubted(self._state, node_id)
 
+    def is_just_lost(self, node_id: NodeId) -> bool:
+        return doubts.is_just_lost(self._state, node_id)
+
     def replica(self, partition: TopicPartition) -> Replica | None:
         hosted = self._state.hosted.get(partition)
         return None if hosted is None else hosted.replica
