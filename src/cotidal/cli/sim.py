@@ -17,8 +17,11 @@ from cotidal.cli.verb import Failed, Verb, VerbGroup, json_option
 
 if TYPE_CHECKING:
     from cotidal.sim.plan import Plan
+    from cotidal.sim.script import Script
 
 FAILURES_TOLD = 5
+TRIES_BY_ITSELF = 60
+"""Runs that `sim run` spends on shrinking unasked: a minute or two."""
 
 
 @click.group(
@@ -26,6 +29,7 @@ FAILURES_TOLD = 5
     examples=(
         ("a hundred runs of the plan 'mild'", "cotidal sim run --plan mild --seeds 100"),
         ("one of them again, with its trace", "cotidal sim replay --plan mild --seed 17"),
+        ("what it takes to make it fail", "cotidal sim shrink --plan mild --seed 17"),
         ("what there is to choose from", "cotidal sim plans"),
     ),
 )
@@ -38,17 +42,41 @@ def command() -> None:
     examples=(
         ("a single seed", "cotidal sim run --plan harsh --seed 4711"),
         ("many, over all cores", "cotidal sim run --plan harsh --seeds 1000"),
+        ("the first failure as it is", "cotidal sim run --plan harsh --seeds 1000 --no-shrink"),
     ),
 )
 @click.option("--plan", "plan_name", default="mild", show_default=True, help="See `sim plans`.")
 @click.option("--seed", type=int, default=1, show_default=True, help="The first seed.")
 @click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="How many.")
 @click.option("--jobs", type=click.IntRange(min=1), default=None, help="Processes; default: cores.")
+@click.option(
+    "--shrink/--no-shrink",
+    "shrinks",
+    default=True,
+    show_default=True,
+    help="Make a small script of the first failure.",
+)
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, exists=True),
+    default=".",
+    show_default=True,
+    help="Where the script is written.",
+)
 @json_option
-def run(plan_name: str, seed: int, seeds: int, jobs: int | None, as_json: bool) -> None:
-    """Run seeds of a plan."""
+def run(
+    plan_name: str,
+    seed: int,
+    seeds: int,
+    jobs: int | None,
+    shrinks: bool,
+    out: str,
+    as_json: bool,
+) -> None:
+    """Run seeds of a plan; make a small script of the first failure."""
     from cotidal.sim import report
     from cotidal.sim.campaign import campaign
+    from cotidal.sim.script import of_seed
 
     plan = _plan(plan_name)
     processes = min(seeds, jobs or os.cpu_count() or 1)
@@ -60,6 +88,7 @@ def run(plan_name: str, seed: int, seeds: int, jobs: int | None, as_json: bool) 
             processes=processes,
             on_outcome=lambda _: progress.advance(1),
         )
+    took = time.monotonic() - begun
     if as_json:
         told = found._asdict() | {"failures": [each._asdict() for each in found.failures]}
         click.echo(json.dumps(told))
@@ -67,13 +96,19 @@ def run(plan_name: str, seed: int, seeds: int, jobs: int | None, as_json: bool) 
         for outcome in found.failures[:FAILURES_TOLD]:
             for line in report.failure(outcome):
                 click.echo(line)
-        for line in report.summary(found, time.monotonic() - begun):
+        for line in report.summary(found, took):
             click.echo(line)
-    if found.failures:
-        raise Failed(
-            f"{len(found.failures)} of {found.runs} runs broke a promise; see the first again with"
-            f" `cotidal sim replay --plan {plan.name} --seed {found.failures[0].seed}`"
-        )
+    if not found.failures:
+        return
+    first = found.failures[0].seed
+    again = f"--plan {plan.name} --seed {first}"
+    if shrinks:
+        again = os.path.join(out, f"{plan.name}-{first}.script")
+        _shrink(of_seed(first, plan), TRIES_BY_ITSELF, again, quiet=as_json)
+    raise Failed(
+        f"{len(found.failures)} of {found.runs} runs broke a promise; see the first again with"
+        f" `cotidal sim replay {again}`"
+    )
 
 
 @command.command(
@@ -81,24 +116,30 @@ def run(plan_name: str, seed: int, seeds: int, jobs: int | None, as_json: bool) 
     examples=(
         ("the end of the story", "cotidal sim replay --plan harsh --seed 22"),
         ("all of it", "cotidal sim replay --plan harsh --seed 22 --trace run.txt"),
+        ("what a script says", "cotidal sim replay harsh-22.script"),
     ),
 )
+@click.argument("file", type=click.Path(dir_okay=False, exists=True), required=False)
 @click.option("--plan", "plan_name", default="mild", show_default=True, help="See `sim plans`.")
-@click.option("--seed", type=int, required=True)
+@click.option("--seed", type=int, help="Needed where no FILE is given.")
 @click.option("--lines", type=int, default=40, show_default=True, help="Last lines to print.")
 @click.option("--trace", "path", type=click.Path(dir_okay=False), help="Write every line here.")
-def replay(plan_name: str, seed: int, lines: int, path: str | None) -> None:
-    """Run one seed again and tell its story."""
+def replay(
+    file: str | None, plan_name: str, seed: int | None, lines: int, path: str | None
+) -> None:
+    """Run a script, or one seed of a plan, again and tell its story."""
     from cotidal.sim import report
     from cotidal.sim.run import run as run_once
     from cotidal.sim.trace import Trace
 
-    plan = _plan(plan_name)
+    script = _script(file, plan_name, seed)
+    seed, plan, schedule, expected = script
     if path is None:
-        outcome = run_once(seed, plan)
+        outcome = run_once(seed, plan, schedule=schedule)
     else:
-        with open(path, "w", encoding="utf-8") as file:
-            outcome = run_once(seed, plan, Trace(lambda line: file.write(line + "\n")))
+        with open(path, "w", encoding="utf-8") as told:
+            trace = Trace(lambda line: told.write(line + "\n"))
+            outcome = run_once(seed, plan, trace, schedule)
     for line in report.story(outcome, lines):
         click.echo(line)
     if outcome.broken is None:
@@ -106,10 +147,62 @@ def replay(plan_name: str, seed: int, lines: int, path: str | None) -> None:
             f"every promise held: {outcome.steps:,} steps of nodes in"
             f" {outcome.moment_us / 1e6:.1f} simulated seconds"
         )
+        if expected:
+            click.echo(f"{expected}, which the script says was broken, held too")
         return
-    for line in report.failure(outcome):
+    for line in report.failure(outcome, file):
         click.echo(line)
-    raise Failed(f"seed {seed} of plan {plan.name} breaks {outcome.broken}")
+    raise Failed(f"{file or f'seed {seed} of plan {plan.name}'} breaks {outcome.broken}")
+
+
+@command.command(
+    cls=Verb,
+    examples=(
+        ("a seed that failed", "cotidal sim shrink --plan harsh --seed 22"),
+        ("a script, once more", "cotidal sim shrink harsh-22.script --tries 500"),
+    ),
+)
+@click.argument("file", type=click.Path(dir_okay=False, exists=True), required=False)
+@click.option("--plan", "plan_name", default="mild", show_default=True, help="See `sim plans`.")
+@click.option("--seed", type=int, help="Needed where no FILE is given.")
+@click.option(
+    "--tries", type=click.IntRange(min=1), default=200, show_default=True, help="Runs at most."
+)
+@click.option(
+    "--out", type=click.Path(dir_okay=False), help="The script to write; default: PLAN-SEED.script."
+)
+def shrink(file: str | None, plan_name: str, seed: int | None, tries: int, out: str | None) -> None:
+    """Leave out of a failing run all that it does not take to fail.
+
+    What is left breaks the same promise. It is printed, and written to a script that
+    `cotidal sim replay` runs.
+    """
+    script = _script(file, plan_name, seed)
+    out = out or file or f"{script.plan.name}-{script.seed}.script"
+    if not _shrink(script, tries, out):
+        raise Failed("every promise held: there is nothing to shrink")
+
+
+def _shrink(script: Script, tries: int, out: str, *, quiet: bool = False) -> bool:
+    """False if nothing is wrong with it."""
+    from cotidal.sim import report
+    from cotidal.sim.script import write_script
+    from cotidal.sim.shrink import shrink as shrink_once
+
+    with Progress("runs tried") as progress:
+        found = shrink_once(script, tries=tries, on_try=lambda: progress.advance(1))
+    if found is None:
+        return False
+    text = write_script(found.script, tuple(report.finding(found.outcome)))
+    with open(out, "w", encoding="utf-8") as file:
+        file.write(text)
+    if not quiet:
+        click.echo(text, nl=False)
+        click.echo(
+            f"{found.commands_before} commands became {len(found.script.schedule)} in {found.tries}"
+            f" runs; written to {out}"
+        )
+    return True
 
 
 @command.command(cls=Verb, examples=(("all plans", "cotidal sim plans"),))
@@ -131,3 +224,18 @@ def _plan(name: str) -> Plan:
         hint = f"; did you mean '{close}'?" if close else "."
         raise Failed(f"there is no plan '{name}'{hint} Plans: `cotidal sim plans`", status=2)
     return PLANS[name]
+
+
+def _script(file: str | None, plan_name: str, seed: int | None) -> Script:
+    """What is to be run: a script's file, or a seed of a plan."""
+    from cotidal.sim.script import of_seed, parse_script
+
+    if file is None:
+        if seed is None:
+            raise Failed("which run? Give a script's FILE, or --plan and --seed", status=2)
+        return of_seed(seed, _plan(plan_name))
+    with open(file, encoding="utf-8") as text:
+        try:
+            return parse_script(text.read())
+        except ValueError as wrong:
+            raise Failed(f"{file} is no script of a run: {wrong}", status=2) from None

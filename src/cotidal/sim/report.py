@@ -11,14 +11,20 @@ from cotidal.sim.run import Outcome
 SENTENCE_SHOWN = 400
 
 
-def failure(outcome: Outcome) -> Iterator[str]:
+def failure(outcome: Outcome, again: str | None = None) -> Iterator[str]:
     """The name of the promise, what it says, what was found, and how to see it again."""
+    yield from finding(outcome)
+    again = again or f"--plan {outcome.plan} --seed {outcome.seed}"
+    yield f"  again    cotidal sim replay {again}"
+
+
+def finding(outcome: Outcome) -> Iterator[str]:
     assert outcome.broken is not None
     promise = getattr(invariants, outcome.broken, "our own code failed")
+    since = outcome.moment_us - outcome.faults_us
     yield f"{outcome.broken}: {promise}"
     yield f"  found    {outcome.sentence[:SENTENCE_SHOWN]}"
-    yield f"  at       {outcome.moment_us / 1e6:.6f} s, after {outcome.steps:,} steps of nodes"
-    yield f"  again    cotidal sim replay --plan {outcome.plan} --seed {outcome.seed}"
+    yield f"  at       {since / 1e6:.3f} s, after {outcome.steps:,} steps of nodes"
 
 
 def story(outcome: Outcome, lines: int) -> Iterator[str]:

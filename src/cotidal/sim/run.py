@@ -46,6 +46,8 @@ class Outcome(NamedTuple):
     """The name of the promise that was broken; None if all held."""
     sentence: str
     moment_us: int
+    faults_us: int
+    """When the schedule's time began."""
     steps: int
     sent: int
     acknowledged: int
@@ -90,6 +92,7 @@ class Run:
         self.scribbler = Scribbler(self.world, SCRATCH, gap_us=SCRIBBLE_GAP_US)
         self.producers: list[Producer] = []
         self.consumers: list[Consumer] = []
+        self._faults_us = 0
 
     def go(self) -> Outcome:
         """The whole run. Whatever is broken ends it."""
@@ -154,6 +157,7 @@ class Run:
         return consumer
 
     def _endure(self) -> None:
+        self._faults_us = self.world.now
         self.nemesis.begin()
         self.world.run_for(self.plan.seconds * SECOND)
         self.nemesis.heal()
@@ -215,6 +219,7 @@ class Run:
             broken,
             sentence,
             self.world.now,
+            self._faults_us,
             self.world.steps,
             history.sent,
             history.acknowledged,

@@ -1,0 +1,96 @@
+"""`cotidal sim`: runs, scripts and what is said about them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from cotidal.cli.sim import command
+from cotidal.cli.verb import Failed
+from cotidal.core.partition import leader
+
+HOLDS = """\
+plan calm
+seed 4
+set seconds 2
+at 0.500 kill 2 for 0.500
+breaks LEADER_HOLDS_ACKED
+"""
+
+
+@pytest.fixture
+def reckless(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A leader that waits for nobody."""
+    monkeypatch.setattr(leader, "committed_offset", lambda leader_end, ends_waited_for: leader_end)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def said(*arguments: str) -> str:
+    done = CliRunner().invoke(command, arguments, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def refused(status: int, *arguments: str) -> tuple[str, str]:
+    """What was printed before it failed, and the sentence with which it did."""
+    done = CliRunner().invoke(command, arguments)
+    assert isinstance(done.exception, Failed), done.output
+    assert done.exception.status == status
+    return done.output, str(done.exception)
+
+
+def test_a_script_is_replayed(here: Path) -> None:
+    (here / "one.script").write_text(HOLDS)
+    told = said("replay", "one.script")
+    assert "every promise held" in told
+    assert "LEADER_HOLDS_ACKED, which the script says was broken, held too" in told
+
+
+def test_what_holds_cannot_be_shrunk(here: Path) -> None:
+    (here / "one.script").write_text(HOLDS)
+    _, sentence = refused(1, "shrink", "one.script")
+    assert sentence == "every promise held: there is nothing to shrink"
+    assert (here / "one.script").read_text() == HOLDS
+
+
+def test_a_file_that_is_no_script_is_refused_with_its_line(here: Path) -> None:
+    (here / "one.script").write_text("plan calm\nseed 1\nat noon kill 2\n")
+    _, sentence = refused(2, "replay", "one.script")
+    assert sentence.startswith("one.script is no script of a run: line 3: 'at noon kill 2'")
+
+
+@pytest.mark.parametrize("verb", ["replay", "shrink"])
+def test_a_run_must_be_named(verb: str) -> None:
+    _, sentence = refused(2, verb, "--plan", "mild")
+    assert sentence == "which run? Give a script's FILE, or --plan and --seed"
+
+
+@pytest.mark.usefixtures("reckless")
+def test_a_failing_run_leaves_a_script_that_breaks_the_same_promise(here: Path) -> None:
+    out, sentence = refused(1, "run", "--plan", "calm", "--seed", "7")
+    assert "`cotidal sim replay ./calm-7.script`" in sentence
+    script = (here / "calm-7.script").read_text()
+    assert script in out
+    assert script.startswith("# HIGH_WATERMARK_WAITS: ")
+    assert script.endswith("breaks HIGH_WATERMARK_WAITS\n")
+    _, sentence = refused(1, "replay", "calm-7.script")
+    assert sentence == "calm-7.script breaks HIGH_WATERMARK_WAITS"
+
+
+@pytest.mark.usefixtures("reckless")
+def test_shrinking_may_be_turned_off(here: Path) -> None:
+    _, sentence = refused(1, "run", "--plan", "calm", "--seed", "7", "--no-shrink")
+    assert "`cotidal sim replay --plan calm --seed 7`" in sentence
+    assert list(here.iterdir()) == []
+
+
+def test_an_unknown_plan_is_answered_with_the_nearest() -> None:
+    _, sentence = refused(2, "run", "--plan", "hash")
+    assert sentence.startswith("there is no plan 'hash'; did you mean 'harsh'?")
