@@ -56,7 +56,7 @@ def test_every_plan_survives_being_written(name: str) -> None:
         ("set seconds 4\nplan harsh\nseed 1", "line 1: it names no plan"),
         ("plan harsh\nseed 1\nset faults {}", "line 3: a plan has no 'faults'"),
         ("plan harsh\nseed 1\nset weather 4", "line 3: a plan has no 'weather'"),
-        ("plan harsh\nseed 1\nset seconds [4]", "line 3: seconds is such a thing as 30"),
+        ("plan harsh\nseed 1\nset seconds [4]", "line 3: seconds is such a thing as"),
         ("plan harsh\nseed 1\nset seconds", "line 3"),
         ("plan harsh\nseed 1\nat 3 kill", "line 3: 'at 3 kill' does not read as kill"),
         ("plan harsh\nseed 1\nhello", "line 3: 'hello' begins with none of"),
