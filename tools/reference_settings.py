@@ -35,7 +35,6 @@ PENDING: Final[Mapping[str, str]] = {
     "request.timeout.ms": _NOT_YET,
     "replica.fetch.*": _NOT_YET,
     "replica.socket.*": _NOT_YET,
-    "replica.selector.class": _NOT_YET,
     "controlled.shutdown.enable": _NOT_YET,
     "leader.replication.throttled.*": _NOT_YET,
     "follower.replication.throttled.*": _NOT_YET,

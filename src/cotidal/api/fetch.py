@@ -1,8 +1,8 @@
 """Fetch (key 1), versions 4-18.
 
-KIP-227 sessions, KIP-320 leader epochs, KIP-516 topic ids (from 13 on), KIP-595 diverging epochs.
-Not served yet: fetching by replicas, preferred read replicas (KIP-392), aborted transactions (none
-exist), snapshots. Version differences end in this file.
+KIP-227 sessions, KIP-320 leader epochs, KIP-392 preferred read replicas (from 11 on), KIP-516 topic
+ids (from 13 on), KIP-595 diverging epochs. Not served yet: aborted transactions (none exist),
+snapshots. Version differences end in this file.
 """
 
 from __future__ import annotations
@@ -122,6 +122,20 @@ def partition_diverged(
         last_stable_offset=high_watermark,
         log_start_offset=log_start_offset,
         diverging_epoch=EpochEndOffset(epoch=end.epoch, end_offset=end.end_offset),
+        records=NO_BATCHES,
+    )
+
+
+def partition_nearer(
+    partition: int, *, node_id: NodeId, high_watermark: Offset, log_start_offset: Offset
+) -> PartitionData:
+    """No records: they are to be read from that replica."""
+    return PartitionData(
+        partition_index=partition,
+        high_watermark=high_watermark,
+        last_stable_offset=high_watermark,
+        log_start_offset=log_start_offset,
+        preferred_read_replica=node_id,
         records=NO_BATCHES,
     )
 

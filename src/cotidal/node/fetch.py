@@ -4,6 +4,9 @@
                       -> Read -> ReadDone -> enough bytes -> reply
                                           -> too few      -> parked, until as many have come
 
+A leader sends a consumer that names its rack to a replica there (replica.selector.class); such an
+answer, like an error, does not wait.
+
 A parked fetch counts the bytes it still lacks and is read again only when they are there: a
 consumer with a large fetch.min.bytes does not make the disk work for every small batch.
 Owns of the state: sessions, dirty_fetches, deadlines.
@@ -12,10 +15,11 @@ Owns of the state: sessions, dirty_fetches, deadlines.
 from __future__ import annotations
 
 import heapq
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from cotidal.api import fetch as api
 from cotidal.core.partition.leader import FollowerFetched, on_follower_fetched
+from cotidal.core.partition.nearest import select_read_replica
 from cotidal.core.partition.reading import (
     Diverged,
     Granted,
@@ -58,12 +62,21 @@ def _marks(hosted: Hosted) -> Marks:
     return Marks(replica.high_watermark, replica.last_stable_offset, replica.start_offset)
 
 
+class Nearer(NamedTuple):
+    """A replica in the consumer's rack serves it as well (KIP-392)."""
+
+    node_id: NodeId
+
+
+Verdict: TypeAlias = Granted | Diverged | Nearer | Refusal
+
+
 class Asked(NamedTuple):
     """One partition of a fetch as it was last evaluated."""
 
     fetched: FetchedPartition
     hosted: Hosted | None
-    verdict: Granted | Diverged | Refusal
+    verdict: Verdict
     marks: Marks
 
 
@@ -89,6 +102,7 @@ class PendingFetch:
         "min_bytes",
         "missing_bytes",
         "partitions",
+        "rack",
         "reading",
         "replica",
         "session",
@@ -102,6 +116,8 @@ class PendingFetch:
         self.incremental = False
         self.partitions: dict[PartitionKey, FetchedPartition] = {}
         self.replica: FetchingReplica | None = None
+        self.rack = ""
+        """Of a consumer that may be sent to a replica near it."""
         self.isolation_level = request.isolation_level
         self.max_bytes = min(max(request.max_bytes, 0), bytes_max)
         self.min_bytes = min(request.min_bytes, self.max_bytes)
@@ -133,6 +149,8 @@ def begin(state: NodeState, slot: Slot, request: FetchRequest) -> None:
         pending.replica = FetchingReplica(
             NodeId(follower), api.fetcher_epoch(request, version), is_news=True
         )
+    elif state.selects_by_rack and version >= api.FOLLOWERS_SERVE_SINCE:
+        pending.rack = request.rack_id
     _evaluate(state, pending)
 
 
@@ -281,7 +299,7 @@ def _tell_leaders(state: NodeState, pending: PendingFetch, replica: FetchingRepl
 
 def _admit(
     state: NodeState, pending: PendingFetch, fetched: FetchedPartition, uses_topic_ids: bool
-) -> tuple[Hosted | None, Granted | Diverged | Refusal]:
+) -> tuple[Hosted | None, Verdict]:
     name = fetched.topic.name
     if uses_topic_ids:
         known = state.controller.committed.topic_names.get(fetched.topic.topic_id)
@@ -300,7 +318,7 @@ def _admit(
             current_epoch=fetched.current_epoch,
             last_fetched_epoch=fetched.last_fetched_epoch,
         )
-    return hosted, admit_fetch(
+    verdict = admit_fetch(
         hosted.replica,
         offset=fetched.offset,
         current_epoch=fetched.current_epoch,
@@ -308,6 +326,21 @@ def _admit(
         isolation_level=pending.isolation_level,
         followers_serve=pending.slot.request.api_version >= api.FOLLOWERS_SERVE_SINCE,
     )
+    if pending.rack and hosted.replica.leadership is not None and isinstance(verdict, Granted):
+        nearest = select_read_replica(
+            hosted.replica,
+            client_rack=pending.rack,
+            racks=_racks(state),
+            offset=fetched.offset,
+        )
+        if nearest != state.config.node_id:
+            return hosted, Nearer(nearest)
+    return hosted, verdict
+
+
+def _racks(state: NodeState) -> dict[NodeId, str]:
+    brokers = state.controller.committed.brokers.values()
+    return {broker.node_id: broker.rack or "" for broker in brokers if broker.active}
 
 
 def _park(state: NodeState, pending: PendingFetch, *, missing_bytes: int) -> None:
@@ -368,6 +401,7 @@ def _is_news(fetched: FetchedPartition, told: PartitionData) -> bool:
         told.error_code != 0
         or fetched.told_error
         or told.diverging_epoch.end_offset >= 0
+        or told.preferred_read_replica >= 0
         or told.high_watermark != fetched.told_high_watermark
         or told.log_start_offset != fetched.told_start
     )
@@ -385,6 +419,13 @@ def _partition_data(asked: Asked, data: bytes | memoryview | str) -> PartitionDa
         return api.partition_diverged(
             partition,
             end=verdict.end,
+            high_watermark=marks.high_watermark,
+            log_start_offset=marks.start_offset,
+        )
+    if isinstance(verdict, Nearer):
+        return api.partition_nearer(
+            partition,
+            node_id=verdict.node_id,
             high_watermark=marks.high_watermark,
             log_start_offset=marks.start_offset,
         )

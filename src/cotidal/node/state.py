@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from cotidal.core.machine import Entropy
 from cotidal.core.partition.effects import ProposeIsr
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from cotidal.node.fetchers import FetchCall
     from cotidal.node.lifecycle import Life
     from cotidal.node.quorum import QuorumDuty
+
+
+RACK_AWARE: Final = "RackAwareReplicaSelector"
+"""Kafka's class of that name, whatever its package; any other one stays with the leader."""
 
 
 class NodeConfig(NamedTuple):
@@ -99,6 +103,7 @@ class NodeState:
         "quorum",
         "reads",
         "saved_watermarks",
+        "selects_by_rack",
         "serving",
         "sessions",
         "stopping",
@@ -135,6 +140,8 @@ class NodeState:
         assert isinstance(largest, int)
         self.fetch_bytes_max = largest
         """Of one answer, whatever is asked for."""
+        selector = effective("replica.selector.class", static=config.settings).value
+        self.selects_by_rack = isinstance(selector, str) and selector.endswith(RACK_AWARE)
         self.reads: dict[ReadToken, object] = {}
         """Who waits for an answer of the disk."""
         self.controller: ControllerDuty
