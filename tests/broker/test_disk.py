@@ -307,6 +307,71 @@ def test_a_full_disk_fails_that_append_and_reads_go_on(run: Run) -> None:
     run(script, files)
 
 
+def test_a_read_that_the_disk_refuses_takes_the_log_offline(run: Run) -> None:
+    files = MemoryFiles()
+
+    async def script(world: World) -> None:
+        await world.open(ONE)
+        world.append(ONE, 0, b"x")
+        world.events.clear()
+        files.fail("pread", "one-0")
+        world.read(1, want(ONE, 0, 1))
+        failed, done = world.events
+        assert isinstance(failed, LogFailed)
+        assert failed.damaged_at is None
+        assert done.results == ("one-0: could not read offset 0: Input/output error",)
+
+    run(script, files)
+
+
+def test_damage_is_told_with_the_offset_where_it_begins_and_can_be_cut_away(run: Run) -> None:
+    files = MemoryFiles()
+
+    async def script(world: World) -> None:
+        await world.open(ONE)
+        for offset in range(3):
+            world.append(ONE, offset, b"x")
+        assert await world.disk.close()
+
+    run(script, files)
+    size = files.size(f"/data/one-0/{0:020d}.log")
+    files.flip(f"/data/one-0/{0:020d}.log", size - 3, 2)
+
+    async def again(world: World) -> None:
+        await world.open(ONE)
+        world.events.clear()
+        world.read(1, want(ONE, 0, 3))
+        (done,) = world.events
+        assert [header.base_offset for header in read_batches(done.results[0]).headers] == [0, 1]
+        world.events.clear()
+        world.read(2, want(ONE, 2, 3))
+        failed, done = world.events
+        assert isinstance(failed, LogFailed)
+        assert failed.damaged_at == 2
+        assert "crc mismatch" in failed.reason
+        assert isinstance(done.results[0], str)
+        world.disk.truncate_to(TruncateTo(ONE, failed.damaged_at))
+        assert (await world.event(LogOpened)).end_offset == 2
+        world.append(ONE, 2, b"again")
+        assert (await world.event(Appended)).end_offset == 3
+
+    run(again, files, clean=True)
+
+
+def test_a_log_that_failed_is_not_left_as_one_that_was_closed_in_order(run: Run) -> None:
+    files = MemoryFiles()
+
+    async def script(world: World) -> None:
+        await world.open(ONE)
+        files.fail("sync", "one-0")
+        world.append(ONE, 0, b"x")
+        world.disk._flushing.flush_beside(world.disk._lanes[ONE])
+        await world.event(LogFailed)
+        assert not await world.disk.close()
+
+    run(script, files)
+
+
 def test_a_log_that_cannot_be_opened_is_told(run: Run) -> None:
     files = MemoryFiles()
 

@@ -63,7 +63,8 @@ def test_full_disk_keeps_whole_batches_only(room: int) -> None:
         with pytest.raises(LogOffline):
             fill(log, 1)
         assert_offline(
-            log, f"orders-0: offline: could not append to {FIRST}.log: No space left on device"
+            log,
+            f"orders-0: could not append to {FIRST}.log at offset 5: No space left on device",
         )
         assert log.end_offset == 5
         assert everything(log) == before
@@ -100,7 +101,9 @@ def test_failed_write_is_not_tried_again() -> None:
     files_of(shelf).fail("append", ".log")
     with pytest.raises(LogOffline):
         fill(log, 1)
-    assert_offline(log, f"orders-0: offline: could not append to {FIRST}.log: Input/output error")
+    assert_offline(
+        log, f"orders-0: could not append to {FIRST}.log at offset 5: Input/output error"
+    )
     assert bases(log) == list(range(5))
     log.close()
 
@@ -113,7 +116,7 @@ def test_failed_sync_is_not_tried_again() -> None:
     files_of(shelf).fail("sync", ".log")
     with pytest.raises(LogOffline):
         log.flush()
-    assert_offline(log, "orders-0: offline: could not flush orders-0: Input/output error")
+    assert_offline(log, "orders-0: could not flush orders-0 at offset 5: Input/output error")
     assert log.recovery_point == 0
     assert bases(log) == list(range(5))
 
@@ -126,7 +129,8 @@ def test_segment_that_cannot_be_begun_takes_the_log_offline() -> None:
     with pytest.raises(LogOffline):
         fill(log, 1)
     assert_offline(
-        log, f"orders-0: offline: could not begin a segment after {FIRST}.log: Input/output error"
+        log,
+        f"orders-0: could not begin a segment after {FIRST}.log at offset 10: Input/output error",
     )
     assert bases(log) == list(range(10))
     shelf.restart()
@@ -162,7 +166,7 @@ def test_any_refused_change_takes_the_log_offline(
     log = shelf.open()
     fill(log, 25)
     files_of(shelf).fail(operation, part)
-    with pytest.raises(LogOffline, match=r"orders-0: offline: could not .*: Input/output error"):
+    with pytest.raises(LogOffline, match=r"orders-0: could not .* at offset .*: Input/outp"):
         act(log)
     assert log.offline is not None
 

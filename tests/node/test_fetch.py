@@ -86,7 +86,7 @@ def test_an_error_is_told_without_waiting() -> None:
     assert error(node) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_damage_on_disk_is_told_and_nothing_is_served() -> None:
+def test_what_the_disk_cannot_read_is_refused_and_nothing_is_served() -> None:
     node = node_with()
     node.ask(*produce(b"a"))
     node.hold = {Read}
@@ -96,7 +96,7 @@ def test_damage_on_disk_is_told_and_nothing_is_served() -> None:
     from cotidal.node.events import ReadDone
 
     node.tell(ReadDone(held.token, ("crc mismatch at byte 61",)))
-    assert error(node) == ErrorCode.CORRUPT_MESSAGE
+    assert error(node) == ErrorCode.KAFKA_STORAGE_ERROR
     assert read(node.replies[-1].message) == b""
 
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka import TopicPartition
 
-from cotidal.errors import ErrorCode
 from real_node import RealNode, real_node
 from tests.clients.confluent import Confluent
-from tests.clients.speaking import Acks, Refused, Sent
+from tests.clients.speaking import Acks, Sent
 
 ALL = Acks(-1)
 TOPIC = "t"
@@ -87,20 +87,25 @@ def test_indexes_are_made_anew(node: RealNode, client: Confluent) -> None:
     assert client.offset_at(TOPIC, 0, 0) == 0
 
 
-def test_a_bit_that_flips_in_the_middle_is_named_and_never_served(
+def test_a_bit_that_flips_in_the_middle_takes_the_log_offline_and_is_never_served(
     node: RealNode, client: Confluent
 ) -> None:
     """The node has stopped in order, so that nobody looks at the log before it is read."""
     assert node.stop() == 0
     flip(node, batch_bytes(node) * 5 - 3)
     node.start()
-    assert values(client, 0, 4) == [b"record %d" % number for number in range(4)]
-    with pytest.raises(Refused) as refused:
-        client.read(TOPIC, [0], 10)
-    assert refused.value.code == ErrorCode.CORRUPT_MESSAGE
-    assert any(f"{TOPIC}-0" in said.text for said in node.sentences("error")), node.said()
+    consumer = client.consumer()
+    consumer.assign([TopicPartition(TOPIC, 0, 0)])
+    got = [message.value() for message in consumer.consume(10, 3)]
+    consumer.close()
+    assert got == [b"record %d" % number for number in range(4)]
+    (told,) = [said.text for said in node.sentences("error")]
+    assert f"{TOPIC}-0: {SEGMENT} is damaged at byte {batch_bytes(node) * 4}: crc" in told
+    assert "offsets from 4 to the next good segment are not served" in told
+    assert "this replica is offline" in told
     assert values(client, 1, 10) == [b"record %d" % number for number in range(10)]
     assert client.write(TOPIC, 1, [Sent(None, b"v")], codec="none", acks=ALL) == [10]
+    assert segment(node).stat().st_size == batch_bytes(node) * 10, "the last replica is not cut"
 
 
 def flip(node: RealNode, position: int) -> None:

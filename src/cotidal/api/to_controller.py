@@ -1,8 +1,10 @@
 """How a broker speaks to the active controller: AlterPartition (56), BrokerRegistration (62),
-BrokerHeartbeat (63), AllocateProducerIds (67). The other side of these is in their own files."""
+BrokerHeartbeat (63), AllocateProducerIds (67), AssignReplicasToDirs (73). The other side
+of these is in their own files."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from cotidal.core.partition.effects import ProposeIsr
@@ -11,6 +13,12 @@ from cotidal.messages.rpc.alter_partition import (
     AlterPartitionRequestPartitionData,
     AlterPartitionRequestTopicData,
     BrokerState,
+)
+from cotidal.messages.rpc.assign_replicas_to_dirs import (
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsRequestDirectoryData,
+    AssignReplicasToDirsRequestPartitionData,
+    AssignReplicasToDirsRequestTopicData,
 )
 from cotidal.messages.rpc.broker_heartbeat import BrokerHeartbeatRequest
 from cotidal.messages.rpc.broker_registration import (
@@ -24,6 +32,7 @@ ALTER_PARTITION_VERSION: Final = 3
 REGISTRATION_VERSION: Final = 4
 HEARTBEAT_VERSION: Final = 1
 PRODUCER_IDS_VERSION: Final = 0
+ASSIGN_VERSION: Final = 0
 
 
 def alter_partition(
@@ -88,3 +97,24 @@ def heartbeat(
         want_fence=want_fence,
         want_shut_down=want_shut_down,
     )
+
+
+def assign_replicas(
+    by_directory: Mapping[Uuid, list[tuple[Uuid, int]]],
+    *,
+    node_id: NodeId,
+    broker_epoch: BrokerEpoch,
+) -> AssignReplicasToDirsRequest:
+    """Each replica as topic id and partition."""
+    directories = []
+    for directory, replicas in by_directory.items():
+        topics: dict[Uuid, list[AssignReplicasToDirsRequestPartitionData]] = {}
+        for topic_id, partition in replicas:
+            named = AssignReplicasToDirsRequestPartitionData(partition)
+            topics.setdefault(topic_id, []).append(named)
+        data = tuple(
+            AssignReplicasToDirsRequestTopicData(topic_id, tuple(partitions))
+            for topic_id, partitions in topics.items()
+        )
+        directories.append(AssignReplicasToDirsRequestDirectoryData(directory, data))
+    return AssignReplicasToDirsRequest(node_id, broker_epoch, tuple(directories))

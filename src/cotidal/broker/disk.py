@@ -35,7 +35,7 @@ from cotidal.broker.worker import Done, Failed, Outcome, Worker
 from cotidal.limits import APPEND_STALL_MS, LARGE_APPEND_BYTES, UNSENT_BYTES_MAX
 from cotidal.log.contract import Appended as Written
 from cotidal.log.contract import Opened, Retained, log_config
-from cotidal.log.failure import LogError, WrongTopic
+from cotidal.log.failure import CorruptLog, LogError, LogOffline, NotOpen, WrongTopic
 from cotidal.log.filesystem import FileSystem
 from cotidal.log.log import Log
 from cotidal.messages.producers import ProducerSnapshot
@@ -123,7 +123,6 @@ class Disk:
             room=room,
             fail=self._fail,
             on_fault=on_fault,
-            journal=journal,
         )
         self._removal = Removal(loop, files, path, self._keeper, journal)
         self._removal.remove_leftovers()
@@ -177,7 +176,7 @@ class Disk:
     def _append(self, lane: Lane, effect: Append) -> None:
         log = lane.log
         if log is None:
-            self._fail(lane, "its log is not open")
+            self._fail(lane, NotOpen(lane.partition))
             return
         now = wall_millis()
         entries, stamp_time = effect.entries, effect.stamp_time
@@ -190,7 +189,7 @@ class Disk:
             try:
                 written = log.append(entries, now, stamp_time=stamp_time)
             except LogError as error:
-                self._fail(lane, str(error))
+                self._fail(lane, error)
                 return
             if is_large and perf_counter() - begun > APPEND_STALL_MS / 1000:
                 self._careful_until = self._loop.time() + CAREFUL_S
@@ -241,8 +240,8 @@ class Disk:
                 case Done(found):
                     self._post(TimeFound(effect.token, found))
                 case Failed(error):
-                    self._post(TimeFound(effect.token, None))
                     self._failed(lane, error)
+                    self._post(TimeFound(effect.token, None))
 
         self._in_order(lane, lambda: lane.run_in(self._keeper, find, told))
 
@@ -426,7 +425,7 @@ class Disk:
 
         def begin() -> None:
             if lane.log is None:
-                self._fail(lane, "its log is not open")
+                self._fail(lane, NotOpen(lane.partition))
             else:
                 lane.run_in(worker, partial(work, lane.log), told)
 
@@ -435,15 +434,20 @@ class Disk:
     def _failed(self, lane: Lane, error: Exception) -> None:
         match error:
             case LogError():
-                self._fail(lane, str(error))
+                self._fail(lane, error)
             case OSError():
-                self._fail(lane, f"{lane.partition}: {error.strerror or error}")
+                self._fail(lane, LogOffline(f"{lane.partition}: {error.strerror or error}"))
             case _:
                 raise error  # a fault of ours
 
-    def _fail(self, lane: Lane, reason: str) -> None:
+    def _fail(self, lane: Lane, error: LogError) -> None:
         self._counters.log_failures += 1
-        self._post(LogFailed(lane.partition, lane.topic_id, reason))
+        damaged_at = None
+        if isinstance(error, CorruptLog):
+            damaged_at = error.offset
+        else:
+            lane.failed = True
+        self._post(LogFailed(lane.partition, lane.topic_id, str(error), damaged_at))
 
     def _logs(self) -> Iterator[tuple[TopicPartition, Log]]:
         for partition, lane in self._lanes.items():
@@ -496,13 +500,13 @@ class Disk:
     def _close_log(self, lane: Lane, closer: Worker, closed: asyncio.Future[bool]) -> None:
         log = lane.log
         if log is None:
-            closed.set_result(True)
+            closed.set_result(not lane.failed)
             return
 
         def told(outcome: Outcome[Offset]) -> None:
             if isinstance(outcome, Failed):
                 self._journal.error(f"{lane.partition} could not be closed: {outcome.error}")
-            closed.set_result(isinstance(outcome, Done))
+            closed.set_result(isinstance(outcome, Done) and not lane.failed)
 
         lane.run_in(closer, log.close, told)
 

@@ -28,7 +28,7 @@ class Flushing:
         loop: asyncio.AbstractEventLoop,
         worker: Worker,
         lanes: Mapping[TopicPartition, Lane],
-        fail: Callable[[Lane, str], None],
+        fail: Callable[[Lane, LogError], None],
     ) -> None:
         self._loop = loop
         self._worker = worker
@@ -64,7 +64,7 @@ class Flushing:
         try:
             flush = log.begin_flush()
         except LogError as error:
-            self._fail(lane, str(error))
+            self._fail(lane, error)
             return
 
         def synced(outcome: Outcome[None]) -> None:
@@ -74,7 +74,7 @@ class Flushing:
                     if lane.log is log and not lane.busy:
                         log.end_flush(flush)
                 case Failed(OSError() as error):
-                    self._fail(lane, str(log.fail_flush(error)))
+                    self._fail(lane, log.fail_flush(error))
                 case Failed(error):
                     raise error
 

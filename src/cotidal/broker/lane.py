@@ -27,6 +27,7 @@ class Lane:
         "_busy",
         "_waiting",
         "cold_until",
+        "failed",
         "flush_messages",
         "flush_ms",
         "log",
@@ -41,6 +42,8 @@ class Lane:
         self.topic_id = topic_id
         self.log: Log | None = None
         """None while it is being opened, and when that failed."""
+        self.failed = False
+        """The disk has refused it something: it must be recovered before it is believed again."""
         self.flush_messages = NEVER
         self.flush_ms = NEVER
         self.unflushed = 0

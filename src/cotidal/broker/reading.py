@@ -18,11 +18,10 @@ from functools import partial
 from time import perf_counter
 from typing import Final
 
-from cotidal.broker.journal import Journal
 from cotidal.broker.lane import Lane
 from cotidal.broker.worker import Done, Failed, Outcome, Worker
 from cotidal.limits import READ_STALL_MS
-from cotidal.log.failure import CorruptLog, LogError
+from cotidal.log.failure import LogError, LogOffline, OutOfRange
 from cotidal.log.log import Log
 from cotidal.node.effects import Read, Want
 from cotidal.node.events import Event, ReadDone
@@ -62,11 +61,9 @@ class Reading:
         *,
         post: Callable[[Event], None],
         room: Callable[[], int],
-        fail: Callable[[Lane, str], None],
+        fail: Callable[[Lane, LogError], None],
         on_fault: Callable[[Exception], None],
-        journal: Journal,
     ) -> None:
-        self._journal = journal
         self._loop = loop
         self._lanes = lanes
         self._post = post
@@ -138,15 +135,13 @@ class Reading:
         self._go_on(answer)
 
     def _refuse(self, answer: _Answer, lane: Lane, error: LogError | OSError) -> None:
-        """Damage and offsets out of range are the answer; a disk that fails ends the log."""
-        if isinstance(error, CorruptLog):
-            self._journal.limited(f"damage in {lane.partition}", "error", str(error))
+        """An offset out of range is an answer; damage, or a disk that fails, ends the log."""
         if isinstance(error, OSError):
-            reason = f"{lane.partition} could not be read: {error.strerror or error}"
-            self._fail(lane, reason)
-            answer.add(reason)
-        else:
-            answer.add(str(error))
+            why = error.strerror or error
+            error = LogOffline(f"{lane.partition}: could not be read: {why}")
+        if not isinstance(error, OutOfRange):
+            self._fail(lane, error)
+        answer.add(str(error))
 
 
 def _read(log: Log, want: Want, answer: _Answer) -> bytes | memoryview:

@@ -1,13 +1,16 @@
-"""How a log fails. Each message is one sentence that names the partition and the file.
+"""How a log fails. Each message is a clause that names the partition, the file and the offset.
 
 LogError
   CorruptLog       bytes on disk that are not what was written: found, named, never served
   LogOffline       the disk refused (full, input/output error): no more writes, reads go on
+  NotOpen          there is no log to work with: it could not be opened
   OutOfRange       a read outside start_offset .. end_offset
   WrongTopic       the directory belongs to a topic with another id
 """
 
 from __future__ import annotations
+
+from cotidal.values import Offset, TopicPartition
 
 
 class LogError(Exception):
@@ -15,11 +18,23 @@ class LogError(Exception):
 
 
 class CorruptLog(LogError):
-    """Bytes that fail their checksum or contradict their neighbours."""
+    """Bytes that fail their checksum or contradict their neighbours. All below ``offset`` is
+    good: a log that is cut there can be filled again from another replica."""
+
+    def __init__(self, sentence: str, offset: int) -> None:
+        super().__init__(sentence)
+        self.offset = Offset(offset)
 
 
 class LogOffline(LogError):
     """The disk failed a write or a sync. What reached it before stays readable."""
+
+
+class NotOpen(LogError):
+    """The log could not be opened, so nothing can be done to it."""
+
+    def __init__(self, partition: TopicPartition) -> None:
+        super().__init__(f"{partition}: its log is not open")
 
 
 class OutOfRange(LogError):

@@ -412,7 +412,7 @@ class Log:
             if offset < self._end:
                 self._names += self._row.drop_from(self._row.number_of(offset) + 1)
                 self._active = self._row.segments[-1]
-                place = self._active.locate(offset)
+                place = self._active.place_to_cut(offset)
                 self._active.cut_at(place)
                 self._end = Offset(place.offset)
                 self._start = min(self._start, self._end)
@@ -594,5 +594,6 @@ class Log:
         """Remember why, and return what to raise."""
         if self._offline is None:
             what = f"{verb} {path.rpartition('/')[2]}"
-            self._offline = f"{self.name}: offline: could not {what}: {error.strerror or error}"
+            why = error.strerror or error
+            self._offline = f"{self.name}: could not {what} at offset {self._end}: {why}"
         return LogOffline(self._offline)

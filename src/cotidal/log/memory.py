@@ -26,6 +26,9 @@ _REASONS: Final = {
     errno.ENOSPC: "No space left on device",
 }
 
+FOREVER: Final = 1 << 62
+"""Times that an operation fails: until somebody mends the disk, over any number of crashes."""
+
 OPERATIONS: Final = ("open", "append", "pread", "truncate", "sync", "read", "write", "names")
 
 
@@ -183,7 +186,7 @@ class MemoryFiles:
         """The process dies; with ``draw``, the machine too."""
         self.life += 1
         self._locks.clear()
-        self._failures.clear()
+        self._failures = [each for each in self._failures if each.times > FOREVER // 2]
         if draw is not None:
             self._root.lose(draw)
             self.used_bytes = _size_of(self._root)
@@ -192,6 +195,11 @@ class MemoryFiles:
         """The next ``times`` such operations on paths that contain ``part`` raise ``error``."""
         assert operation in OPERATIONS
         self._failures.append(_Failure(operation, part, error, times))
+
+    def mend(self) -> None:
+        """Nothing fails any more, and there is room."""
+        self._failures.clear()
+        self.capacity = None
 
     def flip(self, path: str, position: int, bit: int) -> None:
         """Rot: one bit of a file changes."""

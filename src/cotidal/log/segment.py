@@ -287,7 +287,7 @@ class Segment:
                     view = memoryview(data)
                 fault = fault or self._fault(front, data, at, position, expected, epochs)
                 if fault is not None and at == 0:
-                    raise CorruptLog(self.damage_sentence(position, fault, expected))
+                    raise self._damaged(position, fault, expected)
                 if fault is not None:
                     break
                 epoch, epoch_end = LeaderEpoch(batch_epoch), epochs.next_start(base)
@@ -299,7 +299,7 @@ class Segment:
                 break
         else:
             if at == 0:
-                raise CorruptLog(self.damage_sentence(position, _no_header(len(data)), expected))
+                raise self._damaged(position, _no_header(len(data)), expected)
         if at == 0:
             return NOTHING
         self._mark_verified(position, position + at)
@@ -338,6 +338,23 @@ class Segment:
                 return self._seek(offset, Place(entry.position, front.base_offset))
         return self._seek(offset, Place(0, self.base_offset))
 
+    def place_to_cut(self, offset: int) -> Place:
+        """The same for one who cuts there: that the batch itself is damaged is no matter then.
+        CorruptLog when the damage begins before it, at a lesser offset."""
+        try:
+            return self.locate(offset)
+        except CorruptLog:
+            place = Place(0, self.base_offset)
+            for found in self.batches():
+                if isinstance(found, Damage):
+                    if place.offset < offset:
+                        raise self._damaged(found.position, found.reason, place.offset) from None
+                    break
+                if found.header.last_offset >= offset:
+                    break
+                place = Place(found.position + found.header.size_bytes, found.header.next_offset)
+            return place
+
     def _front(self, position: int) -> Front | None:
         """The first fields of what stands at ``position``; None when too little does."""
         data = self.file().pread(HEADER_BYTES, position) if 0 <= position < self.size else b""
@@ -368,7 +385,7 @@ class Segment:
         """The same, but damage raises CorruptLog."""
         for found in self.batches(position, next_offset):
             if isinstance(found, Damage):
-                raise CorruptLog(self.damage_sentence(found.position, found.reason, next_offset))
+                raise self._damaged(found.position, found.reason, next_offset)
             next_offset = found.header.next_offset
             yield found
 
@@ -464,6 +481,9 @@ class Segment:
             f"offsets from {offset} to the next good segment are not served"
         )
 
+    def _damaged(self, position: int, reason: str, offset: int) -> CorruptLog:
+        return CorruptLog(self.damage_sentence(position, reason, offset), offset)
+
     def _youngest_after_cut(self) -> TimeEntry:
         """The time index tells the youngest up to its last entry; the batches after it the rest."""
         last = self.times.last()
@@ -499,7 +519,7 @@ class Segment:
                 chunk, at = position, 0
                 data = self.file().pread(SEEK_BYTES, position)
             if len(data) < HEADER_BYTES:
-                raise CorruptLog(self.damage_sentence(position, _no_header(len(data)), expected))
+                raise self._damaged(position, _no_header(len(data)), expected)
             front = front_at(data, at)
             fault = front_fault(front, next_offset=expected, epoch=NO_EPOCH)
             gap = gap or front.base_offset > expected
@@ -507,7 +527,7 @@ class Segment:
                 fault = jump_fault(self.file(), front, position, self.size)
                 self._check_crcs(start, position)
             if fault is not None:
-                raise CorruptLog(self.damage_sentence(position, fault, expected))
+                raise self._damaged(position, fault, expected)
             if front.last_offset >= offset:
                 return Place(position, expected)
             expected = front.last_offset + 1
@@ -518,7 +538,7 @@ class Segment:
     def _check_crcs(self, start: Place, end: int) -> None:
         for found in self.batches(*start, check_crc=True, end=end):
             if isinstance(found, Damage):
-                raise CorruptLog(self.damage_sentence(found.position, found.reason, start[1]))
+                raise self._damaged(found.position, found.reason, start[1])
 
     def _mark_verified(self, start: int, stop: int) -> None:
         """One range is remembered: grown when the new one touches it, else replaced."""

@@ -78,11 +78,13 @@ class LogOpened(NamedTuple):
 
 
 class LogFailed(NamedTuple):
-    """The disk failed this log: it is offline until the node restarts."""
+    """The disk failed this log: it is offline until the node restarts, or until it is mended."""
 
     partition: TopicPartition
     topic_id: Uuid
     reason: str
+    damaged_at: Offset | None = None
+    """Damage was found, and nothing else is wrong: all below this offset is good."""
 
 
 class Appended(NamedTuple):
@@ -98,13 +100,16 @@ class Appended(NamedTuple):
 
 
 class ReadDone(NamedTuple):
-    """One result for each Want, in order: bytes of whole batches, or a sentence: what failed."""
+    """One result for each Want, in order: bytes of whole batches, or a sentence: what failed. If
+    that takes the log offline, LogFailed has come before."""
 
     token: ReadToken
     results: tuple[bytes | memoryview | str, ...]
 
 
 class TimeFound(NamedTuple):
+    """None: there is no such record, or the log has failed; LogFailed has come before then."""
+
     token: ReadToken
     found: Found | None
 

@@ -411,7 +411,7 @@ def _partition_data(asked: Asked, data: bytes | memoryview | str) -> PartitionDa
     partition = asked.fetched.partition
     verdict = asked.verdict
     if isinstance(data, str):
-        return api.partition_refused(partition, ErrorCode.CORRUPT_MESSAGE)
+        return api.partition_refused(partition, ErrorCode.KAFKA_STORAGE_ERROR)
     if isinstance(verdict, Refusal):
         return api.partition_refused(partition, verdict.error)
     marks = asked.marks

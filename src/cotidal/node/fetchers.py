@@ -226,13 +226,17 @@ def _answer(put: Question, told: PartitionData | None, error: ErrorCode) -> Answ
         diverging = EpochEnd(
             LeaderEpoch(told.diverging_epoch.epoch), Offset(told.diverging_epoch.end_offset)
         )
+    batches = told.records or NO_BATCHES
+    error = ErrorCode(told.error_code)
+    if batches.fault is not None and not batches.headers:
+        error = ErrorCode.CORRUPT_MESSAGE  # nothing of it can be used: not to be asked at once
     return Answered(
         put,
-        ErrorCode(told.error_code),
+        error,
         Offset(told.high_watermark),
         Offset(told.log_start_offset),
         diverging,
-        told.records or NO_BATCHES,
+        batches,
     )
 
 

@@ -76,9 +76,12 @@ class Hosted:
 
     __slots__ = (
         "cutting",
+        "damaged_at",
         "deletions",
+        "directory",
         "entries",
         "fetches",
+        "housed_in",
         "replica",
         "replica_fetches",
         "rules",
@@ -89,7 +92,13 @@ class Hosted:
         "until_written",
     )
 
-    def __init__(self, partition: TopicPartition, topic_id: Uuid) -> None:
+    def __init__(self, partition: TopicPartition, topic_id: Uuid, directory: Uuid) -> None:
+        self.directory = directory
+        """Where its log is, once it is open."""
+        self.housed_in: Uuid | None = None
+        """Where the controller shall know it to be; None as long as nothing is to be said."""
+        self.damaged_at: Offset | None = None
+        """While offline: damage begins here, and a cut would mend it."""
         self.replica = Replica(partition, topic_id)
         self.rules = WriteRules(0, 0, 0, False)
         self.settings: Mapping[str, str] = {}

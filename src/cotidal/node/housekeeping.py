@@ -40,7 +40,7 @@ def save_high_watermarks(state: NodeState) -> None:
     watermarks = tuple(
         (partition, hosted.replica.high_watermark)
         for partition, hosted in state.hosted.items()
-        if hosted.replica.opened
+        if hosted.replica.opened and hosted.replica.offline_reason is None
     )
     if watermarks != state.saved_watermarks:
         state.saved_watermarks = watermarks

@@ -37,7 +37,9 @@ from cotidal.node import (
     fetch,
     fetchers,
     housekeeping,
+    housing,
     lifecycle,
+    offline,
     offsets,
     produce,
     proposals,
@@ -133,7 +135,7 @@ class Node:
                 lifecycle.on_logs_open(state)
                 decisions.follow(state)
             case LogFailed():
-                publishing.on_failed(state, event)
+                offline.on_failed(state, event)
                 lifecycle.on_logs_open(state)
                 decisions.follow(state)
             case TimeFound():
@@ -173,6 +175,7 @@ class Node:
             acks.next_deadline(state),
             lifecycle.next_deadline(state),
             proposals.next_deadline(state),
+            housing.next_deadline(state),
             state.fetcher_wake,
         )
 
@@ -193,6 +196,8 @@ class Node:
                 fetchers.pump(state)
             if state.isr_proposals:
                 proposals.pump(state)
+            if state.housing_due:
+                housing.pump(state)
             if not self._talk_to_self() and not state.unblocked and not state.dirty_fetches:
                 break
         if state.gone and not state.stopping:
@@ -241,6 +246,8 @@ class Node:
                 fetchers.on_ends_answered(state, owner, message)
             case proposals.IsrCall():
                 proposals.on_answered(state, owner, message)
+            case housing.HousingCall():
+                housing.on_answered(state, owner, message)
             case lifecycle.Registering():
                 lifecycle.on_registered(state, message)
             case lifecycle.Beating():
@@ -270,6 +277,8 @@ class Node:
                 fetchers.on_ends_failed(state, owner)
             case proposals.IsrCall():
                 proposals.on_failed(state, owner)
+            case housing.HousingCall():
+                housing.on_failed(state, owner)
             case lifecycle.Registering() | lifecycle.Beating():
                 lifecycle.on_failed(state)
             case controller.Forwarded():
@@ -405,7 +414,7 @@ class Node:
         state.stopping = True
         for partition, hosted in state.hosted.items():
             replica = hosted.replica
-            if replica.is_steady and len(replica.producers):
+            if replica.offline_reason is None and replica.is_steady and len(replica.producers):
                 snapshot = replica.producers.snapshot(offset=replica.next_offset)
                 state.out.append(SaveProducers(partition, snapshot))
         housekeeping.save_high_watermarks(state)

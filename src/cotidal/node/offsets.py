@@ -52,6 +52,7 @@ class TimeWait(NamedTuple):
     pending: PendingList
     topic_position: int
     partition_position: int
+    hosted: Hosted | None
 
 
 class PendingDeletes:
@@ -82,7 +83,7 @@ def begin_list(state: NodeState, slot: Slot, request: ListOffsetsRequest) -> Non
         pending.results.append(results)
         for position, asked in enumerate(topic.partitions):
             hosted = state.hosted.get(TopicPartition(topic.name, asked.partition_index))
-            wait = TimeWait(pending, topic_position, position)
+            wait = TimeWait(pending, topic_position, position, hosted)
             results.append(_list_partition(state, hosted, asked, request, wait))
             pending.missing += results[-1] is None
     if not pending.missing:
@@ -130,7 +131,12 @@ def on_time_found(state: NodeState, event: TimeFound) -> None:
     topic = pending.request.topics[wait.topic_position]
     index = topic.partitions[wait.partition_position].partition_index
     result = list_api.partition_without(index)
-    if event.found is not None:
+    reason = None if wait.hosted is None else wait.hosted.replica.offline_reason
+    if reason is not None:
+        failed = Refusal(ErrorCode.KAFKA_STORAGE_ERROR, reason)
+        version = pending.slot.request.api_version
+        result = list_api.partition_refused(index, failed, version)
+    elif event.found is not None:
         result = list_api.partition_found(
             index,
             offset=event.found.offset,
@@ -186,6 +192,8 @@ def on_log_start_moved(state: NodeState, event: StartMoved) -> None:
 def on_unserved(state: NodeState, hosted: Hosted) -> None:
     waits, hosted.deletions = hosted.deletions, []
     gone = Refusal(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    if hosted.replica.offline_reason is not None:
+        gone = Refusal(ErrorCode.KAFKA_STORAGE_ERROR, hosted.replica.offline_reason)
     for waiting in waits:
         index = hosted.replica.partition.partition
         _fill_delete(state, waiting, delete_api.partition_refused(index, gone))

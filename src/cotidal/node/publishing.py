@@ -18,7 +18,7 @@ from cotidal.core.cluster.image import (
     Partition,
 )
 from cotidal.core.partition import follower
-from cotidal.core.partition.effects import LeadershipLost, PartitionEffect
+from cotidal.core.partition.effects import PartitionEffect
 from cotidal.core.partition.follower import on_log_cut
 from cotidal.core.partition.leader import (
     WriteRules,
@@ -26,7 +26,7 @@ from cotidal.core.partition.leader import (
     on_partition_changed,
     stop_leading,
 )
-from cotidal.core.partition.replica import Appointment, on_log_failed, on_log_opened
+from cotidal.core.partition.replica import Appointment, on_log_opened
 from cotidal.messages.producers import ProducerSnapshot
 from cotidal.messages.records.metadata import (
     BrokerRegistrationChangeRecord,
@@ -39,9 +39,9 @@ from cotidal.messages.records.metadata import (
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
 )
-from cotidal.node import fetchers, proposals
-from cotidal.node.effects import ConfigureLog, DeleteLog, Note, OpenLog
-from cotidal.node.events import LogFailed, LogOpened
+from cotidal.node import fetchers, housing, offline, proposals
+from cotidal.node.effects import ConfigureLog, DeleteLog, OpenLog
+from cotidal.node.events import LogOpened
 from cotidal.node.hosting import Hosted
 from cotidal.node.partition_effects import obey
 from cotidal.node.state import NodeState
@@ -88,7 +88,10 @@ def host(state: NodeState, partition: TopicPartition) -> None:
         return
     if hosted is None:
         _open(state, partition, topic.topic_id)
+    elif hosted.replica.offline_reason is not None:
+        offline.go_on(state, hosted, told)
     elif hosted.replica.opened:
+        housing.check(state, hosted, told)
         _take_role(state, hosted, told)
 
 
@@ -102,6 +105,7 @@ def on_opened(state: NodeState, event: LogOpened) -> None:
     effects: tuple[PartitionEffect, ...] = ()
     if hosted.cutting:
         hosted.cutting = False
+        offline.on_cut(hosted)
         effects = on_log_cut(
             hosted.replica,
             start_offset=event.start_offset,
@@ -121,19 +125,11 @@ def on_opened(state: NodeState, event: LogOpened) -> None:
             headers_after=event.headers_after,
         )
     obey(state, hosted, effects)
+    housing.say(state, hosted, hosted.directory)
     told = state.controller.committed.partition(*event.partition)
     if told is not None:
         _take_role(state, hosted, told)
     fetchers.follow(state, hosted)
-
-
-def on_failed(state: NodeState, event: LogFailed) -> None:
-    state.out.append(Note("error", f"{event.partition} is offline: {event.reason}"))
-    hosted = state.hosted_of(event.partition, event.topic_id)
-    if hosted is not None:
-        state.opening.pop(event.partition, None)
-        on_log_failed(hosted.replica, event.reason)
-        obey(state, hosted, (LeadershipLost(event.reason),))
 
 
 def topic_values(state: NodeState, image: Image, topic: str) -> Mapping[str, str]:
@@ -147,7 +143,7 @@ def topic_values(state: NodeState, image: Image, topic: str) -> Mapping[str, str
 
 
 def _open(state: NodeState, partition: TopicPartition, topic_id: Uuid) -> None:
-    hosted = state.hosted[partition] = Hosted(partition, topic_id)
+    hosted = state.hosted[partition] = Hosted(partition, topic_id, state.config.directory_id)
     _apply_settings(hosted, _shared_values(state, partition))
     state.opening[partition] = None
     state.out.append(OpenLog(partition, topic_id, hosted.settings))

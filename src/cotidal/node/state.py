@@ -87,6 +87,9 @@ class NodeState:
         "followed",
         "gone",
         "hosted",
+        "housing_due",
+        "housing_retry_at",
+        "housing_under_way",
         "inward",
         "isr_proposals",
         "isr_retry_at",
@@ -161,6 +164,10 @@ class NodeState:
         self.fetcher_wake: Millis | None = None
         self.isr_proposals: dict[TopicPartition, ProposeIsr] = {}
         self.isr_under_way = False
+        self.housing_due: dict[TopicPartition, None] = {}
+        """Replicas of which the controller does not know yet where they are."""
+        self.housing_retry_at: Millis | None = None
+        self.housing_under_way = False
         self.isr_retry_at: Millis | None = None
         self.next_shrink: Millis | None = None
         self.control_moved = True

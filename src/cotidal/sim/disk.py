@@ -10,8 +10,10 @@ Failures of a log make it offline (LogFailed); a failure of the metadata log end
 
 from __future__ import annotations
 
+import errno
 from collections import deque
 from collections.abc import Callable, Iterator
+from enum import Enum
 from functools import partial
 from typing import Any, Final, assert_never
 
@@ -24,9 +26,16 @@ from cotidal.log.checkpoint import (
     encode_offsets,
 )
 from cotidal.log.contract import LogConfig, Opened, log_config
-from cotidal.log.failure import LogError, WrongTopic
+from cotidal.log.failure import (
+    CorruptLog,
+    LogError,
+    LogOffline,
+    NotOpen,
+    OutOfRange,
+    WrongTopic,
+)
 from cotidal.log.log import Log
-from cotidal.log.memory import MemoryFiles
+from cotidal.log.memory import FOREVER, OPERATIONS, MemoryFiles
 from cotidal.log.metadata_store import METADATA_PARTITION, MetadataStore
 from cotidal.messages.producers import ProducerSnapshot
 from cotidal.messages.records.quorum import QuorumStateData
@@ -54,6 +63,22 @@ DOOMED: Final = "-delete"
 STRAY: Final = "-stray"
 
 Work = Callable[[], tuple[Event, ...]]
+
+
+class DiskFault(Enum):
+    """What a disk can do to the files of one directory, until it is mended."""
+
+    FULL = "full"
+    """Nothing more can be written; what is there can be read and removed."""
+    IO_ERROR = "io-error"
+    """Everything fails."""
+
+    def strike(self, files: MemoryFiles, directory: str) -> None:
+        """``directory``: of one log, or DATA for all of them and the metadata log."""
+        failing = ("append", "write") if self is DiskFault.FULL else OPERATIONS
+        error = errno.ENOSPC if self is DiskFault.FULL else errno.EIO
+        for operation in failing:
+            files.fail(operation, f"{directory}/", error=error, times=FOREVER)
 
 
 class Speed:
@@ -203,14 +228,14 @@ class Disk:
         def work() -> tuple[Event, ...]:
             log = lane.log
             if log is None:
-                return (LogFailed(lane.partition, lane.topic_id, "its log is not open"),)
+                return (_failed(lane, NotOpen(lane.partition)),)
             now = self._wall()
             try:
                 written = log.append(effect.entries, now, stamp_time=effect.stamp_time)
                 if must_flush:
                     log.flush()
             except LogError as error:
-                return (LogFailed(lane.partition, lane.topic_id, str(error)),)
+                return (_failed(lane, error),)
             if written.rolled:
                 self.later(self._took(sync=True), self._flush_beside, lane)
             stamp = now if effect.stamp_time else NO_TIMESTAMP
@@ -224,7 +249,7 @@ class Disk:
             try:
                 lane.log.flush()
             except LogError as error:
-                self.post(LogFailed(lane.partition, lane.topic_id, str(error)))
+                self.post(_failed(lane, error))
 
     def read(self, effect: fx.Read) -> None:
         self._read_on(effect, [], effect.max_bytes)
@@ -251,6 +276,8 @@ class Disk:
                     whole_first=not found,
                 )
             except LogError as error:
+                if not isinstance(error, OutOfRange) and lane is not self._metadata_lane:
+                    self.post(_failed(lane, error))
                 results.append(str(error))
                 continue
             results.append(data)
@@ -272,11 +299,16 @@ class Disk:
 
         def work() -> tuple[Event, ...]:
             found = None
-            if lane.log is not None:
-                if effect.timestamp is None:
+            try:
+                if lane.log is not None and effect.timestamp is None:
                     found = lane.log.max_timestamp(effect.below)
-                else:
+                elif lane.log is not None and effect.timestamp is not None:
                     found = lane.log.offset_for_time(effect.timestamp, below=effect.below)
+            except LogError as error:
+                return (_failed(lane, error), TimeFound(effect.token, None))
+            except OSError as error:
+                failed = _failed(lane, LogOffline(f"{lane.partition}: {error.strerror}"))
+                return (failed, TimeFound(effect.token, None))
             told = None if found is None else fx.Found(*found)
             return (TimeFound(effect.token, told),)
 
@@ -305,7 +337,7 @@ class Disk:
                     self._put_aside(partition, effect.topic_id)
                     lane.log = self._open(effect, recovery_point=Offset(0), log_start=Offset(0))
             except LogError as error:
-                return (LogFailed(partition, effect.topic_id, str(error)),)
+                return (_failed(lane, error),)
             told = self._opened(lane, lane.log.opened)
             lane.log.forget_headers()
             return told
@@ -527,11 +559,11 @@ class Disk:
     def _slow(self, lane: Lane, work: Callable[[Log], tuple[Event, ...]]) -> None:
         def guarded() -> tuple[Event, ...]:
             if lane.log is None:
-                return (LogFailed(lane.partition, lane.topic_id, "its log is not open"),)
+                return (_failed(lane, NotOpen(lane.partition)),)
             try:
                 return work(lane.log)
             except LogError as error:
-                return (LogFailed(lane.partition, lane.topic_id, str(error)),)
+                return (_failed(lane, error),)
 
         lane.when_free(lambda: lane.run(guarded, self._took(sync=True)))
 
@@ -589,6 +621,11 @@ class Disk:
             clean = False
         self.dead = True
         return clean
+
+
+def _failed(lane: Lane, error: LogError) -> LogFailed:
+    damaged_at = error.offset if isinstance(error, CorruptLog) else None
+    return LogFailed(lane.partition, lane.topic_id, str(error), damaged_at)
 
 
 def _nobody(partition: TopicPartition, end_offset: Offset) -> None:

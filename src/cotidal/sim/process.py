@@ -23,11 +23,11 @@ from cotidal.node.node import Node
 from cotidal.node.state import NodeConfig
 from cotidal.sim.agenda import Agenda
 from cotidal.sim.clock import Clock
-from cotidal.sim.disk import DATA, Disk, Speed
+from cotidal.sim.disk import DATA, Disk, DiskFault, Speed
 from cotidal.sim.network import Connection, HostId, Network
 from cotidal.sim.peers import Peers
 from cotidal.sim.server import Gate, Server, gate
-from cotidal.values import BrokerEpoch, NodeId, Uuid, WallMillis
+from cotidal.values import BrokerEpoch, NodeId, TopicPartition, Uuid, WallMillis
 from cotidal.wire.metadata_batch import read_metadata_batches
 
 CLIENT_GATE: Final = gate(is_controller=False)
@@ -65,6 +65,17 @@ class Machine:
     @property
     def node_id(self) -> NodeId:
         return self.config.node_id
+
+    def break_disk(self, fault: DiskFault, directory: str = DATA) -> None:
+        """From now on the files of this directory fail; ``log_directory`` names that of a log."""
+        fault.strike(self.files, directory)
+
+    def mend_disk(self) -> None:
+        """The disk works again. A log that met the fault is offline until the process restarts."""
+        self.files.mend()
+
+    def log_directory(self, partition: TopicPartition) -> str:
+        return f"{DATA}/{partition}"
 
     def wipe(self, directory_id: Uuid) -> None:
         """A new, empty disk."""

@@ -112,6 +112,32 @@ def test_last_known_leader_with_an_empty_directory_is_not_elected(cluster, regis
     assert (after.leader, after.last_known_elr, after.directory(1)) == (NO_NODE, (), RIGHT)
 
 
+def test_replica_that_is_lost_hands_over_and_comes_back_as_one_without_what_was_acknowledged(
+    cluster,
+):
+    cluster.apply(decide_fence(cluster.controller, 3))
+    assign(cluster, LOST_DIRECTORY)
+    lost = cluster.partition()
+    assert (lost.leader, lost.isr, lost.elr) == (2, (2,), (1,))
+    assign(cluster, LEFT)
+    back = cluster.partition()
+    assert (back.leader, back.isr, back.elr) == (2, (2,), ())
+
+
+def test_last_known_leader_that_was_lost_leads_again_when_it_is_back(cluster):
+    """Its log is the one that it had: nobody else has more."""
+    for number in (2, 3):
+        cluster.apply(decide_fence(cluster.controller, number))
+        cluster.register(number, life=1)
+        cluster.apply(decide_fence(cluster.controller, number))
+    assign(cluster, LOST_DIRECTORY)
+    lost = cluster.partition()
+    assert (lost.leader, lost.isr, lost.last_known_elr) == (NO_NODE, (), (1,))
+    assign(cluster, LEFT)
+    back = cluster.partition()
+    assert (back.leader, back.isr, back.last_known_elr) == (1, (1,), ())
+
+
 def test_partition_that_is_put_on_a_failed_directory_leaves_the_isr(cluster):
     directories(cluster, offline=(RIGHT,))
     assign(cluster, RIGHT)

@@ -5,6 +5,10 @@ eligible, because what it holds may come back with the disk. It is different whe
 it keeps a replica elsewhere *and* the old place is not online: then the replica there is a new one,
 without what was acknowledged, leaves the ELR too and is not remembered as the last known leader.
 
+A broker that has lost one log, and not a directory, says that it keeps it in LOST_DIRECTORY. What
+comes back from there may have been cut, so it leaves the ELR; but it is the same log, and if its
+broker was the last one to lead, it is still remembered for that (docs/adr/0003).
+
 Not there: moving replicas between directories (AlterReplicaLogDirs) is a matter of the broker; it
 tells the outcome through ``decide_assign``.
 """
@@ -22,6 +26,7 @@ from cotidal.core.cluster.decide.leaders import (
     without_broker,
 )
 from cotidal.core.cluster.image import Broker
+from cotidal.core.cluster.registered import LOST_DIRECTORY
 from cotidal.errors import ErrorCode, Refusal
 from cotidal.messages.records.metadata import BrokerRegistrationChangeRecord, PartitionChangeRecord
 from cotidal.values import NodeId, Uuid
@@ -93,7 +98,7 @@ def decide_assign(
         isr = tuple([member for member in isr if member != node_id])
     if not isr and not rules.elr_enabled and broker.has_online(housed.directory):
         isr = partition.isr  # without ELR the last member is the truth, whatever it has left
-    forgotten = anew and node_id in partition.last_known_elr
+    forgotten = anew and old != LOST_DIRECTORY and node_id in partition.last_known_elr
     if forgotten:
         partition = partition._replace(last_known_elr=())
     record = change(

@@ -1,0 +1,97 @@
+"""Replicas whose log has failed: out of service, told to the controller, mended if possible. Pure.
+
+    Online     the disk refuses, damage is found, an assertion fails         -> Offline
+    Offline    nothing is served (KAFKA_STORAGE_ERROR); until the controller
+               has taken it out of ISR and leadership, it is said to be lost
+      only damaged, and another replica leads, and this one is in neither
+      ISR nor ELR                                                            -> Cutting
+    Cutting    the disk cuts the log where the damage begins                 -> Online, a follower
+                                                                                that fetches again
+
+What was acknowledged is never cut by a replica that somebody counts on: it says that it is lost,
+and so leaves the ISR; then that it is back, as a replica without what was acknowledged, and so
+leaves the ELR (decide/directories.py); only then it cuts. A replica that is the last one waits
+for the operator: it is opened again when the node restarts.
+Owns of a hosted partition: damaged_at.
+"""
+
+from __future__ import annotations
+
+from cotidal.core.cluster.registered import LOST_DIRECTORY, Partition
+from cotidal.core.partition.effects import LeadershipLost
+from cotidal.core.partition.replica import on_log_failed
+from cotidal.node import fetchers, housing
+from cotidal.node.effects import Note, TruncateTo
+from cotidal.node.events import LogFailed
+from cotidal.node.hosting import Hosted
+from cotidal.node.partition_effects import obey
+from cotidal.node.state import NodeState
+from cotidal.values import NO_NODE, Offset
+
+ADVICE_DISK = "mend the disk and restart this node to open it again"
+ADVICE_DAMAGE = (
+    "it is fetched again once another replica leads; the last replica stays offline until this"
+    " node restarts"
+)
+
+
+def on_failed(state: NodeState, event: LogFailed) -> None:
+    hosted = state.hosted_of(event.partition, event.topic_id)
+    if hosted is None:  # deleted meanwhile
+        return
+    state.opening.pop(event.partition, None)
+    damaged_at = event.damaged_at
+    if hosted.cutting and hosted.damaged_at is not None and damaged_at is not None:
+        # The cut met damage again: worth another one only if that lies before the first.
+        damaged_at = damaged_at if damaged_at < hosted.damaged_at else None
+    take_offline(state, hosted, event.reason, damaged_at=damaged_at)
+
+
+def take_offline(
+    state: NodeState, hosted: Hosted, reason: str, *, damaged_at: Offset | None = None
+) -> None:
+    """``damaged_at``: below it all is well, and a cut there mends it; None if that is not so."""
+    replica = hosted.replica
+    if replica.offline_reason is None:
+        advice = ADVICE_DISK if damaged_at is None else ADVICE_DAMAGE
+        state.out.append(Note("error", f"{reason}; this replica is offline: {advice}"))
+    hosted.damaged_at = damaged_at
+    hosted.cutting = False
+    on_log_failed(replica, reason)
+    fetchers.forget(state, replica.partition)
+    state.isr_proposals.pop(replica.partition, None)
+    obey(state, hosted, (LeadershipLost(reason),))
+    told = state.controller.committed.partition(*replica.partition)
+    if told is not None:
+        go_on(state, hosted, told)
+
+
+def go_on(state: NodeState, hosted: Hosted, told: Partition) -> None:
+    """What committed metadata allows next for a replica that is offline."""
+    me = state.config.node_id
+    if hosted.cutting:
+        return
+    is_counted_on = me in told.isr or told.leader in (me, NO_NODE)
+    if hosted.damaged_at is None or is_counted_on:
+        housing.say(state, hosted, LOST_DIRECTORY)
+    elif told.directory(me) == LOST_DIRECTORY:
+        housing.say(state, hosted, hosted.directory)
+    elif me in told.elr:
+        housing.say(state, hosted, LOST_DIRECTORY)
+    else:
+        _cut(state, hosted, told, hosted.damaged_at)
+
+
+def on_cut(hosted: Hosted) -> None:
+    """The damage is gone: this replica is a follower like any other again."""
+    hosted.damaged_at = None
+    hosted.replica.offline_reason = None
+
+
+def _cut(state: NodeState, hosted: Hosted, told: Partition, damaged_at: Offset) -> None:
+    replica = hosted.replica
+    hosted.cutting = True
+    replica.opened = False
+    sentence = f"{replica.partition}: cut at offset {damaged_at}, to be fetched again from"
+    state.out.append(Note("warning", f"{sentence} broker {told.leader}"))
+    state.out.append(TruncateTo(replica.partition, damaged_at))
