@@ -11,7 +11,6 @@ from cotidal.sim.agenda import SECOND
 from cotidal.sim.checkers.liveness import missing
 from cotidal.sim.disk import DiskFault
 from cotidal.sim.plan import PLANS, Plan
-from cotidal.sim.process import Machine
 from cotidal.sim.run import Run
 from cotidal.values import NodeId, TopicPartition
 
@@ -64,8 +63,12 @@ def acknowledged(one: Run) -> int:
     return len(one.history.acked.get(ORDERS, ()))
 
 
-def damage(machine: Machine) -> Log:
-    """A bit of the first batch flips, of which nothing is in memory any more."""
+def damage(one: Run, node: NodeId) -> Log:
+    """A bit of the first batch flips, of which nothing is in memory any more. The checkers have
+    read it before, and do not read it again."""
+    one.watch.audit()
+    one.watch._until_audit = 1 << 62
+    machine = one.world.machines[node]
     first = f"{machine.log_directory(ORDERS)}/{0:020d}.log"
     machine.files.flip(first, 70, 3)
     assert machine.process is not None
@@ -117,7 +120,7 @@ def test_a_follower_whose_disk_fails_leaves_the_isr() -> None:
 def test_a_leader_with_a_damaged_log_is_replaced_and_fetches_it_again() -> None:
     one = begun(CLUSTER)
     leader = leader_of(one)
-    log = damage(one.world.machines[leader])
+    log = damage(one, leader)
     reader = one._add_consumer("reader", (ORDERS,))
     until(one, lambda: leader_of(one) not in (-1, leader))
     until(one, lambda: len(isr_of(one)) == 3)
@@ -143,7 +146,7 @@ def test_a_lone_log_whose_disk_fails_is_offline_until_the_restart(fault: DiskFau
 
 def test_a_lone_log_that_is_damaged_is_never_cut() -> None:
     one = begun(LONE)
-    log = damage(one.world.machines[NodeId(1)])
+    log = damage(one, NodeId(1))
     one._add_consumer("reader", (ORDERS,))
     until(one, lambda: leader_of(one) == -1)
     end = log.end_offset

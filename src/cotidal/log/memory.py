@@ -16,7 +16,8 @@ A file's own sync does not make its name durable, as POSIX has it; ext4 is kinde
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 Draw = Callable[[int], int]
@@ -195,6 +196,15 @@ class MemoryFiles:
         """The next ``times`` such operations on paths that contain ``part`` raise ``error``."""
         assert operation in OPERATIONS
         self._failures.append(_Failure(operation, part, error, times))
+
+    @contextmanager
+    def unharmed(self) -> Iterator[None]:
+        """Whoever looks at the files from outside meets none of the failures."""
+        failures, self._failures = self._failures, []
+        try:
+            yield
+        finally:
+            self._failures = failures
 
     def mend(self) -> None:
         """Nothing fails any more, and there is room."""

@@ -65,9 +65,11 @@ class LogChecker:
     def audit(self) -> None:
         """Every log from its beginning: what was kept step by step must be what is there."""
         self.sweep()
-        for mirror in (*self._ghost.mirrors.values(), *self._ghost.metadata_mirrors.values()):
+        mirrors = [(key[0], mirror) for key, mirror in self._ghost.mirrors.items()]
+        for node_id, mirror in (*mirrors, *self._ghost.metadata_mirrors.items()):
             anew = Mirror(mirror.log, mirror.name)
-            anew.read_on()
+            with self._world.machines[node_id].files.unharmed():
+                anew.read_on()
             kept = [held for held in mirror.batches if held.next_offset > mirror.log.start_offset]
             assert anew.batches == kept, f"the mirror of {mirror.name} is not what the log holds"
             mirror.verified = mirror.compared = 0
@@ -105,7 +107,8 @@ class LogChecker:
                 name = f"{partition} of node {process.node_id}"
                 mirror = Mirror(log, name, hosted.replica.topic_id)
                 self._ghost.mirrors[process.node_id, partition] = mirror
-            fresh = mirror.read_on()
+            with process.machine.files.unharmed():
+                fresh = mirror.read_on()
             if fresh:
                 seen = self._ghost.partition(hosted.replica.topic_id, partition.partition)
                 self._remember(mirror, fresh, seen.writers)
@@ -299,7 +302,8 @@ class LogChecker:
         quorum = quorum_of(process)
         if mirror is None or mirror.log is not log:
             mirror = ghost.metadata_mirrors[node_id] = Mirror(log, f"metadata of node {node_id}")
-        mirror.read_on()
+        with process.machine.files.unharmed():
+            mirror.read_on()
         if log.start_offset > 0 and log.start_offset not in [
             snapshot.id.end_offset for snapshot in quorum.snapshots
         ]:

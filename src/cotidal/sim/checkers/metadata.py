@@ -61,7 +61,8 @@ class MetadataChecker:
         applied = applied_by(process)
         log = process.disk.metadata.log
         while ghost.applied < applied:
-            data = log.read(Offset(ghost.applied), max_bytes=READ_BYTES, below=Offset(applied))
+            with process.machine.files.unharmed():
+                data = log.read(Offset(ghost.applied), max_bytes=READ_BYTES, below=Offset(applied))
             for batch in read_metadata_batches(read_batches(data)):
                 ghost.applied = batch.base_offset + len(batch.records)
                 if not batch.control:

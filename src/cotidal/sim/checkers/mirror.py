@@ -10,7 +10,6 @@ from bisect import bisect_left
 from typing import NamedTuple
 
 from cotidal.invariants import IDEMPOTENT_ONCE, LOG_PREFIXES_MATCH, OFFSETS_CONTIGUOUS
-from cotidal.log.failure import LogOffline
 from cotidal.log.log import Log
 from cotidal.sim.violation import Violation
 from cotidal.values import ZERO_UUID, Offset, Uuid
@@ -87,10 +86,7 @@ class Mirror:
         fresh: list[Held] = []
         while self.end < log.end_offset:
             before = self.end
-            try:
-                data = log.read(Offset(before), max_bytes=READ_BYTES, below=log.end_offset)
-            except LogOffline:
-                break  # its disk fails: looked at again when that is mended
+            data = log.read(Offset(before), max_bytes=READ_BYTES, below=log.end_offset)
             found = read_batches(data)
             if found.fault is not None or not found.headers:
                 raise Violation(OFFSETS_CONTIGUOUS, f"{self.name} at {before}: {found.fault}")
