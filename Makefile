@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help demo up test test-all lint format bench interop docs scripts-rewrite constraints clean
+.PHONY: help demo up test test-all mutants lint format bench interop docs scripts-rewrite constraints clean
 .DEFAULT_GOAL := help
 
 help:                 ## this list
@@ -29,6 +29,9 @@ test: lint            ## what CI runs: static checks, unit, processes, clients
 
 test-all: lint        ## and what takes longer
 	@$(PYTEST) -n 2 -m 'not interop' tests
+
+mutants: $(READY)     ## plant bugs in copies of the product: scripts and simulator must find them
+	@$(BIN)/python -m tests.mutants $(ARGS)
 
 lint: $(READY)        ## ruff, mypy strict, import contracts, generated code up to date
 	@$(BIN)/ruff check .

@@ -1,0 +1,195 @@
+"""``python -m tests.mutants``: is every planted bug found?
+
+    python -m tests.mutants                        all of them, by scripts and by campaign
+    python -m tests.mutants --only vote-for-a-shorter-log --only told-before-fsync
+    python -m tests.mutants --scripts              the stories in tests/scripts alone: seconds
+    python -m tests.mutants --campaign --seeds 500 --afresh --keep --markdown
+
+Each bug is planted in a copy of the product. Two hunters look for it, neither knowing of the other:
+the scripts, and a campaign of the simulator. The unpatched product goes first, and has to pass
+every run that a bug is found by: a run that the house itself fails finds nothing.
+
+A campaign begins with the run that found the bug before (stories/), unless it is told --afresh.
+Exit status 1 if a bug was found by nobody.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tests.mutants import report
+from tests.mutants.catalogue import MUTANTS
+from tests.mutants.mutant import HOUSE, Mutant, plant
+
+STORIES = Path(__file__).parent / "stories"
+CONTROL_SEEDS = 1
+"""Of every plan, by the unpatched product, before anything else."""
+
+
+class Verdict(NamedTuple):
+    mutant: Mutant
+    script: str | None
+    """The first story that is told otherwise, and how many are."""
+    run: dict[str, Any] | None
+    """What hunt.py found; None if it was not asked."""
+
+    @property
+    def is_killed(self) -> bool:
+        return self.script is not None or self.by_campaign
+
+    @property
+    def by_campaign(self) -> bool:
+        return self.run is not None and self.run["broken"] is not None
+
+
+def main() -> None:
+    options = _options()
+    mutants = [MUTANTS[name] for name in options.only or MUTANTS]
+    begun = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="mutants-") as root:
+        house = Path(root) / "house"
+        plant(house, None)
+        _control(house, mutants, by_script=not options.campaign, by_run=not options.scripts)
+        verdicts: list[Verdict] = []
+        for mutant in mutants:
+            tree = Path(root) / mutant.name
+            plant(tree, mutant)
+            script = first_script(tree) if not options.campaign else None
+            run = _hunt(tree, house, mutant, options) if not options.scripts else None
+            verdicts.append(Verdict(mutant, script, run))
+            print(report.line(verdicts[-1]), flush=True)
+            if options.keep and verdicts[-1].by_campaign:
+                _keep(verdicts[-1])
+    for line in report.summary(verdicts, time.monotonic() - begun):
+        print(line)
+    if options.markdown:
+        for line in report.table(verdicts):
+            print(line)
+    sys.exit(0 if all(verdict.is_killed for verdict in verdicts) else 1)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--only", action="append", choices=list(MUTANTS), metavar="NAME")
+    alone = parser.add_mutually_exclusive_group()
+    alone.add_argument("--scripts", action="store_true", help="the scripts alone")
+    alone.add_argument("--campaign", action="store_true", help="the campaign alone")
+    parser.add_argument("--seeds", type=int, default=100, help="runs a bug at most (100)")
+    parser.add_argument("--seconds", type=float, default=600, help="a bug at most (600)")
+    parser.add_argument("--jobs", type=int, default=2, help="processes (2)")
+    parser.add_argument("--afresh", action="store_true", help="from seed 1, not from the stories")
+    parser.add_argument("--keep", action="store_true", help="write what was found into stories/")
+    parser.add_argument("--markdown", action="store_true", help="the table for the docs, too")
+    return parser.parse_args()
+
+
+# Hunters
+
+
+def first_script(tree: Path) -> str | None:
+    told = _python(
+        tree, "-m", "pytest", "tests/test_scripts.py", "--tb=no", "-rf", "-p", "no:xdist"
+    )
+    failed = [line for line in told.stdout.splitlines() if line.startswith("FAILED ")]
+    if told.returncode == 0:
+        return None
+    if not failed:  # it does not even import
+        raise SystemExit(f"the scripts could not be run:\n{told.stdout}\n{told.stderr}")
+    story = failed[0].partition("[")[2].partition("]")[0]
+    return story if len(failed) == 1 else f"{story} and {len(failed) - 1} more"
+
+
+def _hunt(tree: Path, house: Path, mutant: Mutant, options: argparse.Namespace) -> dict[str, Any]:
+    known = STORIES / f"{mutant.name}.json"
+    if known.exists() and not options.afresh:
+        story = json.loads(known.read_text(encoding="utf-8"))
+        found = runs(tree, "--only", f"{story['plan']}:{story['seed']}", "--jobs", "1")
+        if found["broken"] is not None and _passes(house, found):
+            return found
+    first = 1
+    looked = 0
+    while True:
+        found = runs(
+            tree,
+            f"--plans={','.join(mutant.plans)}",
+            f"--first={first}",
+            f"--seeds={options.seeds - looked}",
+            f"--jobs={options.jobs}",
+            f"--seconds={options.seconds}",
+        )
+        looked += found["runs"]
+        if found["broken"] is None or _passes(house, found):
+            return {**found, "runs": looked}
+        first = found["seed"] + 1  # the house fails this one too
+
+
+def _passes(house: Path, found: dict[str, Any]) -> bool:
+    run = f"{found['plan']}:{found['seed']}"
+    own = runs(house, "--only", run, "--jobs", "1")
+    if own["broken"] is not None:
+        print(f"the house itself breaks {own['broken']} in {run}", flush=True)
+    return own["broken"] is None
+
+
+def _control(house: Path, mutants: list[Mutant], *, by_script: bool, by_run: bool) -> None:
+    if by_script:
+        story = first_script(house)
+        if story is not None:
+            raise SystemExit(f"without any bug planted a script fails: {story}")
+    if by_run:
+        plans = dict.fromkeys(plan for mutant in mutants for plan in mutant.plans)
+        count = len(plans) * CONTROL_SEEDS
+        found = runs(house, f"--plans={','.join(plans)}", f"--seeds={count}")
+        if found["broken"] is not None:
+            raise SystemExit(f"without any bug planted a run fails: {found}")
+
+
+def runs(tree: Path, *arguments: str) -> dict[str, Any]:
+    told = _python(tree, "-m", "tests.mutants.hunt", str(tree), *arguments)
+    if told.returncode != 0:
+        raise SystemExit(f"the hunt failed:\n{told.stdout}\n{told.stderr}")
+    found: dict[str, Any] = json.loads(told.stdout)
+    return found
+
+
+def _python(tree: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(tree)}
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=HOUSE,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def _keep(verdict: Verdict) -> None:
+    assert verdict.run is not None
+    story = {
+        "mutant": verdict.mutant.name,
+        "plan": verdict.run["plan"],
+        "seed": verdict.run["seed"],
+        "broken": verdict.run["broken"],
+    }
+    path = STORIES / f"{verdict.mutant.name}.json"
+    path.write_text(json.dumps(story, indent=2) + "\n", encoding="utf-8")
+
+
+def stories() -> Iterator[dict[str, Any]]:
+    for path in sorted(STORIES.glob("*.json")):
+        yield json.loads(path.read_text(encoding="utf-8"))
+
+
+if __name__ == "__main__":
+    main()
