@@ -245,6 +245,22 @@ def test_tests_may_have_smaller_segments():
     assert topic_settings({"internal.segment.bytes": "4096"})["segment.bytes"] == "4096"
 
 
+@pytest.mark.parametrize(
+    ("name", "written", "held"),
+    [
+        ("retention.ms", "6000\x1c", "6000"),  # trimmed by str.strip, refused by int
+        ("retention.ms", " +5\n", "5"),
+        ("preallocate", " TRUE ", "true"),
+        ("cleanup.policy", " compact , delete", "compact,delete"),
+        ("compression.type", "lz4 ", "lz4"),
+    ],
+)
+def test_what_a_log_is_told_is_the_value_and_not_what_stood_around_it(
+    name: str, written: str, held: str
+) -> None:
+    assert topic_settings({name: written})[name] == held
+
+
 def test_thread_counts_are_accepted_and_say_that_they_change_nothing():
     assert BROKER["num.network.threads"].ignored
     assert not isinstance(judge(BROKER, "num.network.threads", "3"), Wrong)

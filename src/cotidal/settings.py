@@ -236,16 +236,24 @@ def topic_settings(
 ) -> dict[str, str]:
     """Everything that holds for a topic, as text by topic names: what a log is opened with.
 
-    ``segment.bytes`` already is ``internal.segment.bytes`` where that is set.
+    The text is that of the value, not the one that somebody wrote (" +5" is "5"), so that whoever
+    reads it need not know what may stand around a number. ``segment.bytes`` already is
+    ``internal.segment.bytes`` where that is set.
     """
     held: dict[str, str] = {}
     for name in TOPIC:
-        text = effective(name, topic=topic, broker=broker, cluster=cluster, static=static).text
-        if text is not None:
-            held[name] = text
+        value = effective(name, topic=topic, broker=broker, cluster=cluster, static=static).value
+        if value is not None:
+            held[name] = _text_of(value)
     if "internal.segment.bytes" in held:
         held["segment.bytes"] = held.pop("internal.segment.bytes")
     return held
+
+
+def _text_of(value: Value) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return ",".join(value) if isinstance(value, tuple) else str(value)
 
 
 def _first_of(
