@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from cotidal.testing.cluster_commands import ClusterCommands
 from cotidal.testing.partition_commands import PartitionCommands
+from cotidal.testing.quorum_commands import QuorumCommands
 from cotidal.testing.scripts import (
     Command,
     ScriptError,
@@ -15,6 +17,7 @@ from cotidal.testing.scripts import (
     milliseconds,
     read_script,
     run_script,
+    world_of,
 )
 
 
@@ -111,12 +114,63 @@ def test_a_broker_that_is_down_obeys_nothing() -> None:
         run_script(script, PartitionCommands())
 
 
+@pytest.mark.parametrize(
+    ("kind", "world"),
+    [("partition", PartitionCommands), ("cluster", ClusterCommands), ("quorum", QuorumCommands)],
+)
+def test_the_directory_of_a_script_says_which_world_it_is_about(kind: str, world: type) -> None:
+    assert isinstance(world_of(Path(f"scripts/{kind}/story.script")), world)
+
+
+def test_a_script_in_no_known_directory_is_refused() -> None:
+    with pytest.raises(ScriptError, match="lies in none of the directories partition, cluster"):
+        world_of(Path("elsewhere/story.script"))
+
+
+CLUSTER = "cluster brokers=(1,2)\n\ncreate orders replicas=(1,2)\n\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("dance", "no command 'dance'"),
+        ("cluster brokers=(1,2) colour=red", "does not know colour="),
+        (CLUSTER + "kill broker=9", "no broker 9"),
+        (CLUSTER + "append m1 to=1 colour=red", "does not know colour="),
+    ],
+)
+def test_a_command_that_a_cluster_cannot_obey_says_why(text: str, why: str) -> None:
+    with pytest.raises(ScriptError, match=why):
+        run_script(text, ClusterCommands())
+
+
+def test_a_setting_that_the_controller_refuses_is_told() -> None:
+    script = "cluster brokers=(1,2)\n\ncreate orders replicas=(1,2) min.insync.replicas=none\n"
+    assert "refuse INVALID_CONFIG(40)" in run_script(script, ClusterCommands())
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("dance", "no command 'dance'"),
+        ("quorum voters=(1,2,3)\n\npropose m1", "nobody leads the quorum"),
+        ("quorum voters=(1,2,3)\n\nkill node=9", "no node 9"),
+        ("quorum voters=(1)\n\nkill node=1\n\nstop node=1", "node 1 is down"),
+        ("quorum voters=(1)\n\nremove-voter node=2", "it does not vote"),
+        ("quorum voters=(1,2) played=(2)\n\ngrant by=2 to=1", "has asked node 2 nothing"),
+    ],
+)
+def test_a_command_that_a_quorum_cannot_obey_says_why(text: str, why: str) -> None:
+    with pytest.raises(ScriptError, match=why):
+        run_script(text, QuorumCommands())
+
+
 def test_the_command_shows_what_differs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     right, wrong = tmp_path / "right.script", tmp_path / "wrong.script"
     right.write_text(SCRIPT)
     wrong.write_text(SCRIPT.replace("----\nstop", "----\ngo"))
-    assert main([str(right)], Echo) == 0
-    assert main([str(right), str(wrong)], Echo) == 1
+    assert main([str(right)], lambda _: Echo()) == 0
+    assert main([str(right), str(wrong)], lambda _: Echo()) == 1
     said = capsys.readouterr().out
     assert "wrong.script: differs" in said
     assert "-go\n+stop\n" in said

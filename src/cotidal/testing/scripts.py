@@ -10,8 +10,9 @@ passes if nothing differs, and `COTIDAL_REWRITE_SCRIPTS=1` writes it back, so th
 review. A command is a word, then words and ``name=value`` options; a list is ``(1,2,3)``, a time
 ``5s`` or ``500ms``.
 
-Commands are obeyed by a world; ``partition_commands`` speaks to the first one, which holds one
-partition and several replicas.
+Commands are obeyed by a world; which one, says the directory of a script: ``partition`` is one
+partition and several replicas (partition_commands), ``cluster`` a controller and its brokers
+(cluster_commands), ``quorum`` the voters of the metadata log (quorum_commands).
 ``python -m cotidal.testing.scripts FILE...`` runs scripts and shows what differs.
 """
 
@@ -84,6 +85,11 @@ class Command:
     def milliseconds(self, option: str, default: str) -> int:
         return milliseconds(self.text_of(option, default))
 
+    def rest(self) -> dict[str, str]:
+        """Every option that nobody has asked for yet: settings, say, by their own names."""
+        rest, self._options = self._options, {}
+        return rest
+
     def finish(self) -> None:
         if self._options:
             unknown = ", ".join(f"{option}=" for option in self._options)
@@ -149,17 +155,32 @@ def difference(expected: str, happened: str) -> str:
     )
 
 
-def main(paths: list[str], new_world: Callable[[], World]) -> int:
+def world_of(path: Path) -> World:
+    """A new world for the script at ``path``."""
+    from cotidal.testing.cluster_commands import ClusterCommands
+    from cotidal.testing.partition_commands import PartitionCommands
+    from cotidal.testing.quorum_commands import QuorumCommands
+
+    worlds: dict[str, Callable[[], World]] = {
+        "partition": PartitionCommands,
+        "cluster": ClusterCommands,
+        "quorum": QuorumCommands,
+    }
+    kind = path.absolute().parent.name
+    if kind not in worlds:
+        raise ScriptError(f"'{path}' lies in none of the directories {', '.join(worlds)}")
+    return worlds[kind]()
+
+
+def main(paths: list[str], new_world: Callable[[Path], World] = world_of) -> int:
     differing = 0
-    for path in paths:
-        text = Path(path).read_text(encoding="utf-8")
-        found = difference(text, run_script(text, new_world()))
+    for path in map(Path, paths):
+        text = path.read_text(encoding="utf-8")
+        found = difference(text, run_script(text, new_world(path)))
         differing += bool(found)
         print(f"{path}: {'differs' if found else 'as written'}\n{found}", end="")
     return 1 if differing else 0
 
 
 if __name__ == "__main__":
-    from cotidal.testing.partition_commands import PartitionCommands
-
-    sys.exit(main(sys.argv[1:], PartitionCommands))
+    sys.exit(main(sys.argv[1:]))
