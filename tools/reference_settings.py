@@ -21,7 +21,7 @@ _NOT_YET: Final = "not read yet: a fixed value holds"
 _NO_GROUPS: Final = "there are no consumer groups"
 _NO_TRANSACTIONS: Final = "there are no transactions"
 _NO_COMPACTION: Final = "nothing is compacted"
-_NO_SNAPSHOTS: Final = "no snapshots are made of the metadata log"
+_NEWEST_TWO: Final = "the newest two snapshots are kept, and the log from the older one on"
 _AS_THEY_CAME: Final = "batches are stored as they came"
 _NO_QUOTAS: Final = "there are no quotas"
 _FIXED: Final = "the bound is fixed; see limits"
@@ -50,8 +50,7 @@ PENDING: Final[Mapping[str, str]] = {
     "m??.compaction.lag.ms": _NO_COMPACTION,
     "min.cleanable.dirty.ratio": _NO_COMPACTION,
     "compression.*": _AS_THEY_CAME,
-    "metadata.max.retention.*": _NO_SNAPSHOTS,
-    "metadata.log.max.*": _NO_SNAPSHOTS,
+    "metadata.max.retention.*": _NEWEST_TWO,
     "metadata.max.idle.interval.ms": "no no-op records are written",
     "server.max.startup.time.ms": "a start takes as long as it takes",
     "socket.listen.backlog.size": _FIXED,

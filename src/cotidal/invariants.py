@@ -34,6 +34,7 @@ MAJORITY_HOLDS_COMMITTED: Final = (
 COMMITTED_NEVER_CUT: Final = "no record below the high watermark of the metadata log is cut"
 LEADER_HOLDS_ITS_EPOCH: Final = "the last record of a quorum leader's log is of its own epoch"
 SNAPSHOT_AT_LOG_START: Final = "a metadata log that starts above 0 starts where a snapshot ends"
+SNAPSHOT_IS_COMMITTED: Final = "a snapshot of the metadata log holds committed records only"
 ONE_CHANGE_OF_VOTERS: Final = "at most one change of the voters is uncommitted"
 
 # cluster: what the simulator's checkers look for beyond the above

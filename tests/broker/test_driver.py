@@ -190,7 +190,7 @@ def test_a_fault_is_told_with_what_led_to_it_and_stops_the_node(bench: Bench) ->
     assert bench.faults == 1
     text = "\n".join(bench.said)
     assert "a promise is broken" in text
-    assert "while handling Persisted(token=5)" in text
+    assert "while handling Persisted(token=5," in text
     assert "after Persisted(4,), Persisted(5,)" in text
     bench.driver.post(ShutdownRequested())
     bench.loop.turn()

@@ -9,21 +9,28 @@ from typing import Any
 import pytest
 
 from cotidal.broker.metadata_log import MetadataError, MetadataLog, decode_batch, encode_batch
+from cotidal.core.quorum.log_view import SnapshotId
 from cotidal.log.memory import MemoryFiles
 from cotidal.messages.records.metadata import NoOpRecord, TopicRecord
 from cotidal.messages.records.quorum import LeaderChangeMessage, QuorumStateData
 from cotidal.node.effects import (
+    CleanMetadata,
     CutMetadata,
+    DropSnapshot,
     FetchedMetadata,
+    InstallSnapshot,
+    KeepChunk,
     MetadataBatch,
     Persist,
     PersistToken,
     QuorumState,
     Read,
+    ReadSnapshot,
     ReadToken,
     Want,
+    WriteSnapshot,
 )
-from cotidal.node.events import Persisted, ReadDone
+from cotidal.node.events import Persisted, ReadDone, SnapshotWritten
 from cotidal.values import LeaderEpoch, Offset, TopicPartition, Uuid, WallMillis
 from cotidal.wire.batch import read_batches
 from cotidal.wire.metadata_batch import read_metadata_batches
@@ -96,7 +103,7 @@ def test_what_was_persisted_survives_the_machine() -> None:
     files = MemoryFiles()
 
     async def write(world: World) -> None:
-        assert world.log.load() == (None, (), ())
+        assert world.log.load() == (None, (), (), 0, ())
         await world.persisted(1, QuorumState(STATE), LEADER)
         await world.persisted(2, TOPICS)
 
@@ -191,3 +198,121 @@ def test_what_was_cut_is_gone_for_readers_and_after_a_crash() -> None:
     play(files, cut)
     files.crash(lambda n: 0)
     play(files, again)
+
+
+# snapshots
+
+SNAPSHOT = SnapshotId(Offset(3), LeaderEpoch(7))
+TOPIC = TopicRecord("orders", Uuid(b"t" * 16))
+
+
+def written(id_: SnapshotId = SNAPSHOT) -> WriteSnapshot:
+    return WriteSnapshot(id_, (), (TOPIC,), WallMillis(2000), WallMillis(3000))
+
+
+async def until_posted(world: World, kind: type) -> Any:
+    while not isinstance(world.posted[-1] if world.posted else None, kind):
+        assert (world.faults, world.broken) == ([], [])
+        await asyncio.sleep(0.001)
+    return world.posted.pop()
+
+
+def test_a_snapshot_is_on_the_disk_when_it_is_told_and_found_at_the_next_start() -> None:
+    files = MemoryFiles()
+
+    async def write(world: World) -> None:
+        await world.persisted(1, LEADER, TOPICS)
+        world.log.write_snapshot(written())
+        told = await until_posted(world, SnapshotWritten)
+        assert told.id == SNAPSHOT
+        sizes.append(told.size_bytes)
+
+    async def read(world: World) -> None:
+        (found,) = world.log.load().snapshots
+        assert (found.id, found.size_bytes) == (SNAPSHOT, sizes[0])
+        assert found.batches[1].records == (TOPIC,)
+
+    sizes: list[int] = []
+    play(files, write)
+    files.crash(lambda n: 0)
+    play(files, read)
+
+
+def test_a_snapshot_goes_from_node_to_node_in_pieces_and_takes_the_place_of_the_log() -> None:
+    pieces: list[bytes] = []
+    files = MemoryFiles()
+
+    async def lead(world: World) -> None:
+        world.log.write_snapshot(written())
+        size = (await until_posted(world, SnapshotWritten)).size_bytes
+        while sum(map(len, pieces)) < size:
+            position = sum(map(len, pieces))
+            world.log.read_snapshot(ReadSnapshot(ReadToken(position), SNAPSHOT, position, 50))
+            pieces.append((await until_posted(world, ReadDone)).results[0])
+
+    async def follow(world: World) -> None:
+        await world.persisted(1, LEADER)
+        position = 0
+        for piece in pieces:
+            world.log.keep_chunk(KeepChunk(SNAPSHOT, position, piece))
+            position += len(piece)
+        world.posted.clear()
+        world.log.persist(Persist(PersistToken(2), (InstallSnapshot(SNAPSHOT),)))
+        installed = (await until_posted(world, Persisted)).installed
+        assert installed.batches[1].records == (TOPIC,)
+
+    async def again(world: World) -> None:
+        stored = world.log.load()
+        assert (stored.batches, stored.log_start) == ((), 3)
+        assert [each.id for each in stored.snapshots] == [SNAPSHOT]
+
+    play(MemoryFiles(), lead)
+    assert len(pieces) > 2
+    play(files, follow)
+    files.crash(lambda n: 0)
+    play(files, again)
+
+
+def test_a_snapshot_that_is_gone_is_a_sentence_for_who_asks_for_it() -> None:
+    async def ask(world: World) -> None:
+        world.log.write_snapshot(written())
+        await until_posted(world, SnapshotWritten)
+        world.log.drop_snapshot(DropSnapshot(SNAPSHOT))
+        world.log.read_snapshot(ReadSnapshot(ReadToken(1), SNAPSHOT, 0, 50))
+        assert isinstance((await until_posted(world, ReadDone)).results[0], str)
+
+    play(MemoryFiles(), ask)
+
+
+def test_a_damaged_snapshot_is_told_at_start_and_an_irreplaceable_one_keeps_from_starting() -> None:
+    files = MemoryFiles()
+    older = SnapshotId(Offset(1), LeaderEpoch(7))
+
+    async def write(world: World) -> None:
+        for token, (batch, id_) in enumerate(((LEADER, older), (TOPICS, SNAPSHOT))):
+            await world.persisted(token, batch)
+            world.log.write_snapshot(written(id_))
+            await until_posted(world, SnapshotWritten)
+
+    async def passed_over(world: World) -> None:
+        stored = world.log.load()
+        assert [each.id for each in stored.snapshots] == [older]
+        assert "is damaged" in stored.repaired[-1]
+        await world.persisted(2, CleanMetadata(Offset(1)))
+
+    async def refused(world: World) -> None:
+        with pytest.raises(MetadataError, match="begins at 1, and no snapshot"):
+            world.log.load()
+
+    play(files, write)
+    files.crash()
+    spoil(files, SNAPSHOT)
+    play(files, passed_over)
+    files.crash()
+    spoil(files, older)
+    play(files, refused)
+
+
+def spoil(files: MemoryFiles, id_: SnapshotId) -> None:
+    path = f"/data/__cluster_metadata-0/{id_.end_offset:020d}-{id_.epoch:010d}.checkpoint"
+    files.write(path, files.read(path)[:-5])

@@ -7,6 +7,7 @@ from typing import get_args
 
 import pytest
 
+from cotidal.core.quorum.log_view import SnapshotId
 from cotidal.core.quorum.voters import ControlRecord
 from cotidal.errors import ErrorCode
 from cotidal.messages.batch import NO_BATCHES, Batches, Placed
@@ -53,6 +54,8 @@ def batch(*records: object, control: bool = False) -> want.MetadataBatch:
     return want.MetadataBatch(O8, E5, records, control, WALL)
 
 
+SNAPSHOT = SnapshotId(O8, E5)
+
 HEARTBEAT = request(BEAT, ApiKey.BROKER_HEARTBEAT, 2)
 
 TOLD: list[tuple[NodeMoment, str]] = [
@@ -75,7 +78,16 @@ TOLD: list[tuple[NodeMoment, str]] = [
         seen.Started(None, (batch(RECORD),), ZERO_UUID, WALL, 40),
         "started after a clean end of epoch 40, metadata=8..9",
     ),
+    (
+        seen.Started(None, (), ZERO_UUID, WALL, 40, O8, (seen.MetadataSnapshot(SNAPSHOT, 900),)),
+        "started after a clean end of epoch 40, metadata=8..8, snapshot below=8@5",
+    ),
     (seen.Persisted(PERSIST), "persisted 4"),
+    (
+        seen.Persisted(PERSIST, seen.MetadataSnapshot(SNAPSHOT, 900)),
+        "persisted 4: installed snapshot below=8@5",
+    ),
+    (seen.SnapshotWritten(SNAPSHOT, 900), "snapshot-written below=8@5, 900 bytes"),
     (
         seen.LogOpened(AT, ORDERS, Offset(0), O12, O8, EPOCHS, None, ()),
         "log-opened orders-0 start=0 end=12 hw=8 epochs=(1@0 5@8)",
@@ -132,6 +144,20 @@ TOLD: list[tuple[NodeMoment, str]] = [
         want.Persist(PERSIST, (want.QuorumState(QuorumStateData(leader_epoch=5)),)),
         "persist 4: write-state epoch=5 leader=none voted=none",
     ),
+    (
+        want.Persist(PERSIST, (want.InstallSnapshot(SNAPSHOT), want.CleanMetadata(O8))),
+        "persist 4: install snapshot below=8@5; clean metadata below=8",
+    ),
+    (
+        want.WriteSnapshot(SNAPSHOT, (), (RECORD,), WALL, WALL),
+        "write-snapshot below=8@5, 1 record",
+    ),
+    (
+        want.ReadSnapshot(READ, SNAPSHOT, 100, 50),
+        "read-snapshot 4: below=8@5 from=100 bytes=50",
+    ),
+    (want.KeepChunk(SNAPSHOT, 100, b"abc"), "keep-chunk below=8@5 at=100 bytes=3"),
+    (want.DropSnapshot(SNAPSHOT), "drop-snapshot below=8@5"),
     (want.OpenLog(AT, ORDERS, {}), "open-log orders-0"),
     (want.ConfigureLog(AT, {}), "configure-log orders-0"),
     (want.DeleteLog(AT, ORDERS), "delete-log orders-0"),

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from cotidal.core.machine import Entropy
+from cotidal.core.quorum.log_view import SnapshotId
 from cotidal.messages.batch import Batches
 from cotidal.node import effects as fx
 from cotidal.node import events as ev
@@ -20,6 +21,7 @@ from cotidal.node.state import NodeConfig
 from cotidal.values import Millis, NodeId, Offset, TopicPartition, Uuid, WallMillis
 from cotidal.wire.batch import read_batches, stamp_prefix
 from cotidal.wire.metadata_batch import read_metadata_batches
+from cotidal.wire.metadata_snapshot import decode_metadata_snapshot, encode_metadata_snapshot
 from cotidal.wire.records import Record, build_batch
 
 WALL = 1_700_000_000_000
@@ -59,7 +61,13 @@ class ListedLog:
 
 
 class LoneNode:
-    def __init__(self, settings: dict[str, str] | None = None, seed: int = 1) -> None:
+    def __init__(
+        self,
+        settings: dict[str, str] | None = None,
+        seed: int = 1,
+        voters: tuple[tuple[NodeId, Endpoint], ...] = (),
+    ) -> None:
+        self.settings = settings
         config = NodeConfig(
             node_id=NodeId(1),
             cluster_id="lone",
@@ -69,6 +77,7 @@ class LoneNode:
             rack=None,
             settings=settings or {},
             log_directory="data",
+            voters=voters,
         )
         self.node = Node(config, Entropy(seed), read_metadata_batches)
         self.now = 1_000
@@ -76,6 +85,7 @@ class LoneNode:
         self.held: deque[Any] = deque()
         self.logs: dict[TopicPartition, ListedLog] = {}
         self.metadata: list[fx.Write] = []
+        self.snapshots: dict[SnapshotId, bytes] = {}
         self.replies: list[fx.Respond] = []
         self.other: list[Any] = []
         """Effects that need no answer, in order."""
@@ -83,20 +93,40 @@ class LoneNode:
         self.reads = 0
         self._correlation = 0
 
-    def start(self) -> LoneNode:
+    def begin(self) -> LoneNode:
+        """A new disk; nothing is promised about what the node becomes."""
         self.tell(ev.Started(None, (), Uuid(b"i" * 16), WallMillis(WALL)))
+        return self
+
+    def start(self) -> LoneNode:
+        self.begin()
         assert any(isinstance(effect, fx.Serve) for effect in self.other)
         self.connect(1)
         return self
 
     def restart(self) -> LoneNode:
         """A new process on the same disk, after kill -9."""
-        after = LoneNode(seed=2)
+        after = LoneNode(self.settings, seed=2)
         after.logs = self.logs
         after.metadata = list(self.metadata)
-        batches = tuple(w for w in self.metadata if isinstance(w, fx.MetadataBatch))
+        after.snapshots = dict(self.snapshots)
+        cleaned = [w.offset for w in self.metadata if isinstance(w, fx.CleanMetadata)]
+        start = max(cleaned, default=Offset(0))
+        batches = tuple(
+            w for w in self.metadata if isinstance(w, fx.MetadataBatch) and w.base_offset >= start
+        )
         states = [w.state for w in self.metadata if isinstance(w, fx.QuorumState)]
-        after.tell(ev.Started(states[-1], batches, Uuid(b"j" * 16), WallMillis(WALL)))
+        whole = tuple(self._snapshot(id_) for id_ in sorted(self.snapshots))
+        after.tell(
+            ev.Started(
+                states[-1],
+                batches,
+                Uuid(b"j" * 16),
+                WallMillis(WALL),
+                log_start=start,
+                snapshots=whole,
+            )
+        )
         after.connect(1)
         return after
 
@@ -176,7 +206,43 @@ class LoneNode:
 
     def _persist(self, effect: fx.Persist) -> list[ev.Event]:
         self.metadata += effect.writes
-        return [ev.Persisted(effect.token)]
+        installed = None
+        for write in effect.writes:
+            if isinstance(write, fx.InstallSnapshot):
+                installed = self._snapshot(write.id)
+        return [ev.Persisted(effect.token, installed)]
+
+    def _snapshot(self, id_: SnapshotId) -> ev.MetadataSnapshot:
+        data = self.snapshots[id_]
+        batches = tuple(fx.MetadataBatch(*batch) for batch in decode_metadata_snapshot(data))
+        return ev.MetadataSnapshot(id_, len(data), batches)
+
+    def _write_snapshot(self, effect: fx.WriteSnapshot) -> list[ev.Event]:
+        pieces = encode_metadata_snapshot(
+            effect.records,
+            control=effect.control,
+            epoch=effect.id.epoch,
+            log_wall=effect.log_wall,
+            wall=effect.wall,
+        )
+        self.snapshots[effect.id] = b"".join(pieces)
+        return [ev.SnapshotWritten(effect.id, len(self.snapshots[effect.id]))]
+
+    def _read_snapshot(self, effect: fx.ReadSnapshot) -> list[ev.Event]:
+        data = self.snapshots.get(effect.id)
+        if data is None:
+            return [ev.ReadDone(effect.token, ("it is gone",))]
+        return [ev.ReadDone(effect.token, (data[effect.position :][: effect.max_bytes],))]
+
+    def _keep_chunk(self, effect: fx.KeepChunk) -> list[ev.Event]:
+        before = self.snapshots.get(effect.id, b"")[: effect.position]
+        assert len(before) == effect.position
+        self.snapshots[effect.id] = before + bytes(effect.data)
+        return []
+
+    def _drop_snapshot(self, effect: fx.DropSnapshot) -> list[ev.Event]:
+        del self.snapshots[effect.id]
+        return []
 
     def _open(self, effect: fx.OpenLog) -> list[ev.Event]:
         log = self.logs.setdefault(effect.partition, ListedLog(effect.topic_id))
@@ -219,6 +285,10 @@ _OBEY: dict[type, Callable[[LoneNode, Any], list[ev.Event]]] = {
     fx.Append: LoneNode._append,
     fx.Read: LoneNode._read,
     fx.Persist: LoneNode._persist,
+    fx.WriteSnapshot: LoneNode._write_snapshot,
+    fx.ReadSnapshot: LoneNode._read_snapshot,
+    fx.KeepChunk: LoneNode._keep_chunk,
+    fx.DropSnapshot: LoneNode._drop_snapshot,
     fx.OpenLog: LoneNode._open,
     fx.DeleteLog: LoneNode._delete,
     fx.AdvanceStart: LoneNode._advance,

@@ -35,8 +35,9 @@ QUICK: Final[dict[str, Any]] = {
 
 
 class RealCluster:
-    def __init__(self, directory: Path, brokers: int = 3) -> None:
+    def __init__(self, directory: Path, brokers: int = 3, overrides: tuple[str, ...] = ()) -> None:
         self.brokers = brokers
+        self.overrides = overrides
         self.data = directory / "data"
         self.journal = directory / "journal"
         self.port = free_port()
@@ -64,6 +65,7 @@ class RealCluster:
                     f"--brokers={self.brokers}",
                     f"--data={self.data}",
                     f"--port={self.port}",
+                    *(f"--override={setting}" for setting in self.overrides),
                 ],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,

@@ -1,10 +1,10 @@
 """What quorum nodes say to each other, in Kafka's messages: Vote (52), BeginQuorumEpoch (53),
-EndQuorumEpoch (54) and the Fetch (1) of the metadata log.
+EndQuorumEpoch (54) and the Fetch (1) of the metadata log; FetchSnapshot (59) has its own file.
 
 Each of the machine's questions becomes a request and each request a question again; answers
 likewise. One partition, ``__cluster_metadata-0``, stands in every message. Records are bytes that
 the node reads for an answer; one that arrives is decoded by ``read``, which the node is given.
-Not here yet: FetchSnapshot (59), changes of voters (80, 81, 82).
+Not here yet: changes of voters (80, 81, 82).
 """
 
 from __future__ import annotations
@@ -12,11 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
+from cotidal.api import fetch_snapshot
 from cotidal.core.quorum.dialogue import (
     BeginEpoch,
+    ChunkReply,
     EndEpoch,
     EpochReply,
     Fetch,
+    FetchChunk,
     FetchedBatch,
     FetchedRecords,
     FetchReply,
@@ -35,6 +38,7 @@ from cotidal.messages.rpc import begin_quorum_epoch as begin
 from cotidal.messages.rpc import end_quorum_epoch as end
 from cotidal.messages.rpc import fetch, vote
 from cotidal.messages.rpc.apis import ApiKey
+from cotidal.messages.rpc.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
 from cotidal.values import (
     NO_EPOCH,
     NO_NODE,
@@ -49,6 +53,7 @@ METADATA: Final = TopicPartition("__cluster_metadata", 0)
 METADATA_TOPIC_ID: Final = Uuid(bytes(15) + b"\x01")
 MAX_BYTES: Final = 8 * 1024 * 1024
 LISTENER: Final = "CONTROLLER"
+NO_SNAPSHOT: Final = SnapshotId(Offset(-1), NO_EPOCH)
 
 ReadControl = Callable[[Batches], tuple[tuple[Offset, ControlRecord], ...]]
 """The quorum's own records in fetched batches, decoded, with their offsets."""
@@ -72,6 +77,9 @@ def to_request(question: Question, cluster_id: str) -> Asking:
             return Asking(ApiKey.END_QUORUM_EPOCH, 1, _end_request(question, cluster_id))
         case Fetch():
             return Asking(ApiKey.FETCH, 18, _fetch_request(question, cluster_id))
+        case FetchChunk():
+            message = fetch_snapshot.request(question, cluster_id)
+            return Asking(ApiKey.FETCH_SNAPSHOT, fetch_snapshot.VERSION, message)
         case _:
             raise NotImplementedError(type(question).__name__)
 
@@ -123,6 +131,8 @@ def from_request(message: object) -> Question | Refusal:
                 high_watermark=Offset(wanted.high_watermark),
                 max_wait_ms=message.max_wait_ms,
             )
+        case FetchSnapshotRequest():
+            return fetch_snapshot.question(message)
         case _:
             raise NotImplementedError(type(message).__name__)
 
@@ -137,7 +147,7 @@ def is_metadata_fetch(request: fetch.FetchRequest) -> bool:
 
 
 def to_response(request: object, reply: Reply, data: bytes | memoryview = b"") -> object:
-    """``data``: what was read for a FetchReply that names a range."""
+    """``data``: what was read for a FetchReply or a ChunkReply that names a range."""
     match reply:
         case VoteReply(error, hint, granted):
             partition = vote.VoteResponsePartitionData(
@@ -172,6 +182,8 @@ def to_response(request: object, reply: Reply, data: bytes | memoryview = b"") -
             )
         case FetchReply():
             return _fetch_response(reply, data)
+        case ChunkReply():
+            return fetch_snapshot.response(reply, data)
         case _:
             raise NotImplementedError(type(reply).__name__)
 
@@ -200,6 +212,8 @@ def from_response(message: Any, read: ReadControl) -> Reply | Refusal:
             )
         case fetch.FetchResponse():
             return _fetch_reply(message, read)
+        case FetchSnapshotResponse():
+            return _chunk_reply(message)
         case _:
             raise NotImplementedError(type(message).__name__)
 
@@ -328,6 +342,15 @@ def _fetch_reply(message: fetch.FetchResponse, read: ReadControl) -> FetchReply:
         ),
         records,
     )
+
+
+def _chunk_reply(message: FetchSnapshotResponse) -> ChunkReply:
+    if message.error_code:
+        return ChunkReply(_error(message.error_code), Hint(), NO_SNAPSHOT)
+    told = message.topics[0].partitions[0]
+    leader = told.current_leader
+    hint = _hint(leader.leader_id, leader.leader_epoch, message.node_endpoints)
+    return fetch_snapshot.reply(message, _error(told.error_code), hint)
 
 
 def _error(code: int) -> ErrorCode:

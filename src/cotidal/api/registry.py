@@ -108,6 +108,15 @@ APIS: Final[dict[int, Api]] = {int(api.key): api for api in _TABLE}
 INTERNAL: Final[dict[int, Api]] = {int(api.key): api for api in _BETWEEN_NODES}
 """What nodes ask each other, on a controller's listener only. Decided, not yet served."""
 
+QUORUM: Final = (
+    ApiKey.VOTE,
+    ApiKey.BEGIN_QUORUM_EPOCH,
+    ApiKey.END_QUORUM_EPOCH,
+    ApiKey.FETCH_SNAPSHOT,
+)
+"""What replicas of the metadata log ask each other besides Fetch, on a controller's listener only:
+the quorum's machine answers (quorum_talk.py)."""
+
 
 def handler(key: int) -> ModuleType:
     """The module of an API that is in one of the tables."""

@@ -24,11 +24,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from typing import Final, NamedTuple, NoReturn
 
-from cotidal.api.registry import APIS, INTERNAL, handler
+from cotidal.api.registry import APIS, INTERNAL, QUORUM, handler
 from cotidal.broker.config import BrokerConfig
 from cotidal.broker.main import EXIT_FAILED, EXIT_FAULT, EXIT_STOPPED, run_broker
 from cotidal.messages.rpc.apis import APIS as KNOWN
-from cotidal.messages.rpc.apis import ApiKey
 from cotidal.values import NodeId
 from cotidal.wire.codec import module_codecs
 
@@ -181,7 +180,7 @@ def _import_everything() -> None:
         import uvloop  # noqa: F401
     for key in (*APIS, *INTERNAL):
         handler(key)
-    for key in (*APIS, *INTERNAL, ApiKey.VOTE, ApiKey.BEGIN_QUORUM_EPOCH, ApiKey.END_QUORUM_EPOCH):
+    for key in (*APIS, *INTERNAL, *QUORUM):
         module_codecs("rpc", KNOWN[key].module)
     for name in ("metadata", "quorum"):
         module_codecs("records", name)

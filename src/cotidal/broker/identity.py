@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-from cotidal.api.registry import APIS, INTERNAL
+from cotidal.api.registry import APIS, INTERNAL, QUORUM
 from cotidal.broker.config import BrokerConfig
 from cotidal.broker.listeners import Listener
 from cotidal.broker.server import Gate
 from cotidal.broker.storage import Storage
 from cotidal.messages.rpc.apis import APIS as KNOWN
-from cotidal.messages.rpc.apis import ApiKey
 from cotidal.node.effects import Endpoint
 from cotidal.node.state import NodeConfig
-
-_QUORUM: Final = (ApiKey.VOTE, ApiKey.BEGIN_QUORUM_EPOCH, ApiKey.END_QUORUM_EPOCH)
 
 
 def gate(name: str, is_controller: bool) -> Gate:
@@ -26,7 +21,7 @@ def gate(name: str, is_controller: bool) -> Gate:
         for key, api in (APIS | INTERNAL).items()
         if api.controller_listener
     }
-    for key in _QUORUM:
+    for key in QUORUM:
         served[int(key)] = (KNOWN[key].first_version, KNOWN[key].last_stable_version)
     return Gate(name, served)
 

@@ -47,7 +47,6 @@ from cotidal.node.effects import (
     CloseConnection,
     Note,
     PauseReading,
-    Persist,
     Read,
     Respond,
     ResumeReading,
@@ -159,6 +158,8 @@ class Running:
                 new_id(),
                 wall_millis(),
                 storage.broker_epoch,
+                stored.log_start,
+                stored.snapshots,
             )
         )
 
@@ -178,8 +179,8 @@ class Running:
             CloseConnection: server.close_connection,
             PauseReading: server.pause_reading,
             ResumeReading: server.resume_reading,
-            Persist: self._metadata.persist,
             **by_disk,
+            **self._metadata.obeys(),
             **self._peers.obeys(),
             Read: read,
             Note: self._on_note,

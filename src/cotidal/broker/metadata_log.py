@@ -1,37 +1,48 @@
-"""The metadata log `__cluster_metadata-0` and `quorum-state`, in Kafka's formats.
+"""The metadata log `__cluster_metadata-0`, its snapshots and `quorum-state`, in Kafka's formats.
 
 A Persist is answered when all of it is on the disk, in order. It has a thread of its own: an
 election or a new topic never waits behind a partition's flush. Reads, for other nodes that follow,
-are done in the same thread and in order with the writes. If this log fails the node cannot keep its
-promises: it is told to stop, with a sentence.
+and snapshots are done in the same thread and in order with the writes. If this log fails the node
+cannot keep its promises: it is told to stop, with a sentence.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import NamedTuple, assert_never
+from typing import Any, NamedTuple, assert_never
 
 from cotidal.broker.driver import wall_millis
 from cotidal.broker.worker import Done, Failed, Outcome, Worker
+from cotidal.core.quorum.log_view import SnapshotId
 from cotidal.errors import MalformedFrame
 from cotidal.log.contract import LogConfig
 from cotidal.log.failure import LogError
 from cotidal.log.filesystem import FileSystem
+from cotidal.log.metadata_snapshots import SnapshotKey, StoredSnapshot
 from cotidal.log.metadata_store import MetadataStore
 from cotidal.messages.records.quorum import QuorumStateData
 from cotidal.node.effects import (
+    CleanMetadata,
     CutMetadata,
+    DropSnapshot,
     FetchedMetadata,
+    InstallSnapshot,
+    KeepChunk,
     MetadataBatch,
     Persist,
     QuorumState,
     Read,
+    ReadSnapshot,
+    ReadToken,
     Write,
+    WriteSnapshot,
 )
-from cotidal.node.events import Event, Persisted, ReadDone
+from cotidal.node.events import Event, MetadataSnapshot, Persisted, ReadDone, SnapshotWritten
+from cotidal.values import Offset
 from cotidal.wire.metadata_batch import decode_metadata_batch, encode_metadata_batch
+from cotidal.wire.metadata_snapshot import encode_metadata_snapshot
 
 
 class MetadataError(Exception):
@@ -44,6 +55,8 @@ class Stored(NamedTuple):
     quorum_state: QuorumStateData | None
     batches: tuple[MetadataBatch, ...]
     repaired: tuple[str, ...]
+    log_start: Offset = Offset(0)
+    snapshots: tuple[MetadataSnapshot, ...] = ()
 
 
 class MetadataLog:
@@ -80,17 +93,49 @@ class MetadataLog:
 
     def load(self) -> Stored:
         """Everything there is; MetadataError for what cannot be read."""
+        store = self._store
         try:
+            found = store.load_snapshots()
             return Stored(
-                self._store.quorum_state(),
-                tuple(MetadataBatch(*batch) for batch in self._store.batches()),
-                self._store.log.opened.repaired,
+                store.quorum_state(),
+                tuple(MetadataBatch(*batch) for batch in store.batches()),
+                (*store.log.opened.repaired, *found.damaged),
+                store.log.start_offset,
+                tuple(_told(snapshot) for snapshot in found.snapshots),
             )
         except (LogError, MalformedFrame, OSError) as error:
             raise MetadataError(f"the metadata log cannot be read: {error}") from error
 
+    def obeys(self) -> dict[type, Callable[[Any], None]]:
+        """But Read, which the partitions' disk obeys too."""
+        return {
+            Persist: self.persist,
+            WriteSnapshot: self.write_snapshot,
+            ReadSnapshot: self.read_snapshot,
+            KeepChunk: self.keep_chunk,
+            DropSnapshot: self.drop_snapshot,
+        }
+
     def persist(self, effect: Persist) -> None:
-        self._worker.submit(partial(self._write, effect.writes), partial(self._told, effect))
+        self._worker.submit(partial(self._write, effect.writes), partial(self._persisted, effect))
+
+    def write_snapshot(self, effect: WriteSnapshot) -> None:
+        self._worker.submit(partial(self._write_snapshot, effect), self._snapshot_written)
+
+    def read_snapshot(self, effect: ReadSnapshot) -> None:
+        work = partial(
+            self._store.snapshots.piece, _key(effect.id), effect.position, effect.max_bytes
+        )
+        self._worker.submit(work, partial(self._read_done, effect.token))
+
+    def keep_chunk(self, effect: KeepChunk) -> None:
+        work = partial(
+            self._store.snapshots.keep_piece, _key(effect.id), effect.position, effect.data
+        )
+        self._worker.submit(work, self._done)
+
+    def drop_snapshot(self, effect: DropSnapshot) -> None:
+        self._worker.submit(partial(self._store.snapshots.forget, _key(effect.id)), self._done)
 
     def read(self, effect: Read) -> None:
         """The one want of a node that follows."""
@@ -98,7 +143,7 @@ class MetadataLog:
         work = partial(
             self._store.log.read, want.offset, max_bytes=want.max_bytes, below=want.below
         )
-        self._worker.submit(work, partial(self._read_done, effect))
+        self._worker.submit(work, partial(self._read_done, effect.token))
 
     def close(self) -> None:
         """After everything that was asked for is done."""
@@ -108,29 +153,44 @@ class MetadataLog:
     def abandon(self) -> None:
         self._worker.abandon()
 
-    def _told(self, effect: Persist, outcome: Outcome[None]) -> None:
-        match outcome:
-            case Done():
-                self._post(Persisted(effect.token))
-            case Failed(LogError() | OSError() as error):
-                self._on_broken(f"the metadata log cannot be written: {error}")
-            case Failed(error):
-                raise error
+    def _persisted(self, effect: Persist, outcome: Outcome[StoredSnapshot | None]) -> None:
+        if isinstance(outcome, Done):
+            installed = None if outcome.value is None else _told(outcome.value)
+            self._post(Persisted(effect.token, installed))
+        else:
+            self._fail(outcome)
 
-    def _read_done(self, effect: Read, outcome: Outcome[bytes | memoryview]) -> None:
+    def _snapshot_written(self, outcome: Outcome[SnapshotWritten]) -> None:
+        if isinstance(outcome, Done):
+            self._post(outcome.value)
+        else:
+            self._fail(outcome)
+
+    def _done(self, outcome: Outcome[None]) -> None:
+        if isinstance(outcome, Failed):
+            self._fail(outcome)
+
+    def _fail(self, failed: Failed) -> None:
+        if not isinstance(failed.error, LogError | OSError):
+            raise failed.error
+        self._on_broken(f"the metadata log cannot be written: {failed.error}")
+
+    def _read_done(self, token: ReadToken, outcome: Outcome[bytes | memoryview]) -> None:
         match outcome:
             case Done(data):
-                self._post(ReadDone(effect.token, (data,)))
+                self._post(ReadDone(token, (data,)))
             case Failed(LogError() | OSError() as error):
-                self._post(ReadDone(effect.token, (str(error),)))
+                self._post(ReadDone(token, (str(error),)))
             case Failed(error):
                 raise error
 
     # In the worker
 
-    def _write(self, writes: tuple[Write, ...]) -> None:
+    def _write(self, writes: tuple[Write, ...]) -> StoredSnapshot | None:
+        """The snapshot that was installed, if one was."""
         store = self._store
         unflushed = False
+        installed = None
         for write in writes:
             match write:
                 case MetadataBatch():
@@ -147,10 +207,41 @@ class MetadataLog:
                         unflushed = False
                     assert isinstance(state, QuorumStateData)
                     store.write_quorum_state(state)
+                case InstallSnapshot(snapshot):
+                    installed = store.snapshots.adopt(_key(snapshot))
+                    store.start_at(snapshot.end_offset)
+                    unflushed = False
+                case CleanMetadata(offset):
+                    store.clean(offset, wall_millis())
                 case _:
                     assert_never(write)
         if unflushed:
             store.flush()
+        return installed
+
+    def _write_snapshot(self, effect: WriteSnapshot) -> SnapshotWritten:
+        key = _key(effect.id)
+        self._store.snapshots.begin(key, encode_snapshot(effect))
+        return SnapshotWritten(effect.id, self._store.finish_snapshot(key, wall_millis()))
+
+
+def encode_snapshot(effect: WriteSnapshot) -> Iterator[bytes]:
+    return encode_metadata_snapshot(
+        effect.records,
+        control=effect.control,
+        epoch=effect.id.epoch,
+        log_wall=effect.log_wall,
+        wall=effect.wall,
+    )
+
+
+def _key(id_: SnapshotId) -> SnapshotKey:
+    return SnapshotKey(*id_)
+
+
+def _told(stored: StoredSnapshot) -> MetadataSnapshot:
+    batches = tuple(MetadataBatch(*batch) for batch in stored.batches)
+    return MetadataSnapshot(SnapshotId(*stored.key), stored.size_bytes, batches)
 
 
 def encode_batch(batch: MetadataBatch) -> bytes:

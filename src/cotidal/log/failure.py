@@ -2,6 +2,7 @@
 
 LogError
   CorruptLog       bytes on disk that are not what was written: found, named, never served
+  DamagedSnapshot  a snapshot of the metadata log that is none
   LogOffline       the disk refused (full, input/output error): no more writes, reads go on
   NotOpen          there is no log to work with: it could not be opened
   OutOfRange       a read outside start_offset .. end_offset
@@ -24,6 +25,10 @@ class CorruptLog(LogError):
     def __init__(self, sentence: str, offset: int) -> None:
         super().__init__(sentence)
         self.offset = Offset(offset)
+
+
+class DamagedSnapshot(LogError):
+    """A file that should be a snapshot of the metadata log and is not."""
 
 
 class LogOffline(LogError):

@@ -237,6 +237,13 @@ class Log:
         self._write(buffers, pieces[first:] if first else pieces)
         return Appended(self._end, rolled)
 
+    def roll(self, now_wall: WallMillis) -> None:
+        """Begin another segment, unless nothing is in the active one."""
+        self._check_online()
+        self._wall = now_wall
+        if self._active.size > 0:
+            self._begin_next(self._end)
+
     def flush(self) -> Offset:
         """Everything to the disk. Returns the new recovery point."""
         flush = self.begin_flush()

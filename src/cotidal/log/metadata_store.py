@@ -1,8 +1,10 @@
-"""The metadata log `__cluster_metadata-0` and `quorum-state` on a file system, in Kafka's formats.
+"""The metadata log `__cluster_metadata-0`, its snapshots and `quorum-state` on a file system, in
+Kafka's formats.
 
 Everything here is done when it returns, and nothing is on the disk before ``flush``, except
-``write_quorum_state`` and ``cut``, which sync. Whoever obeys a Persist decides in which thread, or
-at which simulated moment, that happens. Failures are LogError or OSError.
+``write_quorum_state``, ``cut``, ``start_at`` and the snapshots, which sync. Whoever obeys a Persist
+decides in which thread, or at which simulated moment, that happens. Failures are LogError or
+OSError.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from cotidal.errors import MalformedFrame
 from cotidal.log.contract import LogConfig
 from cotidal.log.filesystem import FileSystem
 from cotidal.log.log import Log
+from cotidal.log.metadata_snapshots import LoadedSnapshots, MetadataSnapshots, SnapshotKey
 from cotidal.messages.batch import Batches, Placed
 from cotidal.messages.records.quorum import QuorumStateData
 from cotidal.values import LeaderEpoch, Offset, TopicPartition, Uuid, WallMillis
@@ -29,9 +32,9 @@ READ_BYTES: Final = 1 << 20
 
 
 class MetadataStore:
-    """One node's copy of the metadata log, and its vote."""
+    """One node's copy of the metadata log, its snapshots, and its vote."""
 
-    __slots__ = ("_directory", "_files", "log")
+    __slots__ = ("_directory", "_files", "log", "snapshots")
 
     def __init__(
         self,
@@ -48,13 +51,19 @@ class MetadataStore:
         self.log = Log.open(
             files,
             self._directory,
-            config,
+            # What may go is said by ``clean`` alone.
+            config._replace(retention_ms=-1, retention_bytes=-1, file_delete_delay_ms=0),
             topic_id=METADATA_TOPIC_ID,
             clean=clean,
             now_wall=now_wall,
         )
+        self.snapshots = MetadataSnapshots(files, self._directory)
 
     # at start
+
+    def load_snapshots(self) -> LoadedSnapshots:
+        """DamagedSnapshot if what the log lacks at its beginning is in none of them."""
+        return self.snapshots.load(self.log.start_offset)
 
     def quorum_state(self) -> QuorumStateData | None:
         try:
@@ -90,6 +99,22 @@ class MetadataStore:
 
     def cut(self, offset: Offset) -> None:
         self.log.truncate_to(offset)
+
+    def finish_snapshot(self, key: SnapshotKey, now_wall: WallMillis) -> int:
+        """Its size. The log goes on in a new segment, so that what is summed up can go one day."""
+        size = self.snapshots.finish(key)
+        self.log.roll(now_wall)
+        return size
+
+    def start_at(self, offset: Offset) -> None:
+        """A snapshot has taken the place of the log: it begins, empty, where that ends."""
+        if (self.log.start_offset, self.log.end_offset) != (offset, offset):
+            self.log.truncate_fully_and_start_at(offset)
+
+    def clean(self, offset: Offset, now_wall: WallMillis) -> None:
+        """Nothing below ``offset`` is wanted: segments wholly below it go."""
+        self.log.advance_start(offset, now_wall)
+        self.log.retain(now_wall, below=offset)
 
     def write_quorum_state(self, state: QuorumStateData) -> None:
         self._files.write(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple, NewType, TypeAlias
 
+from cotidal.core.quorum.log_view import SnapshotId
 from cotidal.messages.batch import Batches, Placed
 from cotidal.values import (
     EpochEntry,
@@ -144,7 +145,24 @@ class CutMetadata(NamedTuple):
     offset: Offset
 
 
-Write: TypeAlias = MetadataBatch | FetchedMetadata | CutMetadata | QuorumState
+class InstallSnapshot(NamedTuple):
+    """The chunks kept for ``id`` are whole: make them a snapshot that takes the log's place.
+
+    Told by Persisted's ``installed``. Again after a crash: then the snapshot is there already.
+    """
+
+    id: SnapshotId
+
+
+class CleanMetadata(NamedTuple):
+    """The metadata log is not read below ``offset`` any more."""
+
+    offset: Offset
+
+
+Write: TypeAlias = (
+    MetadataBatch | FetchedMetadata | CutMetadata | QuorumState | InstallSnapshot | CleanMetadata
+)
 
 
 class Persist(NamedTuple):
@@ -152,6 +170,39 @@ class Persist(NamedTuple):
 
     token: PersistToken
     writes: tuple[Write, ...]
+
+
+class WriteSnapshot(NamedTuple):
+    """Write a snapshot of the metadata log, and fsync it; answered by SnapshotWritten."""
+
+    id: SnapshotId
+    control: tuple[object, ...]
+    """Records of the quorum that go beside the header."""
+    records: tuple[object, ...]
+    log_wall: WallMillis
+    """The time of the last record that is summed up."""
+    wall: WallMillis
+
+
+class ReadSnapshot(NamedTuple):
+    """Answered by ReadDone with the bytes from ``position`` on."""
+
+    token: ReadToken
+    id: SnapshotId
+    position: int
+    max_bytes: int
+
+
+class KeepChunk(NamedTuple):
+    """Write a piece of a snapshot that another node has, before any later Persist; not synced."""
+
+    id: SnapshotId
+    position: int
+    data: bytes | memoryview
+
+
+class DropSnapshot(NamedTuple):
+    id: SnapshotId
 
 
 class OpenLog(NamedTuple):
@@ -248,6 +299,10 @@ Effect: TypeAlias = (
     | Read
     | FindTime
     | Persist
+    | WriteSnapshot
+    | ReadSnapshot
+    | KeepChunk
+    | DropSnapshot
     | OpenLog
     | ConfigureLog
     | DeleteLog

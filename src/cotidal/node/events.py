@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from typing import NamedTuple, NewType, TypeAlias
 
+from cotidal.core.quorum.log_view import SnapshotId
 from cotidal.messages.batch import BatchHeader
-from cotidal.node.effects import CallToken, Found, PersistToken, ReadToken, Write
+from cotidal.node.effects import CallToken, Found, MetadataBatch, PersistToken, ReadToken
 from cotidal.values import EpochEntry, NodeId, Offset, TopicPartition, Uuid, WallMillis
 
 ConnectionId = NewType("ConnectionId", int)
@@ -45,21 +46,40 @@ class ConnectionLost(NamedTuple):
     connection: ConnectionId
 
 
+class MetadataSnapshot(NamedTuple):
+    """A whole snapshot of the metadata log on this node's disk."""
+
+    id: SnapshotId
+    size_bytes: int
+    batches: tuple[MetadataBatch, ...] = ()
+    """What is in it, if it was read."""
+
+
 class Started(NamedTuple):
     """What the node's disk says about the metadata log; the first event of a node's life."""
 
     quorum_state: object | None
     """QuorumStateData, or None on a new disk."""
-    log: tuple[Write, ...]
-    """The batches of the metadata log from its start or last snapshot on, in order."""
+    log: tuple[MetadataBatch, ...]
+    """The batches of the metadata log, in order."""
     incarnation: Uuid
     wall: WallMillis
     previous_broker_epoch: int = -1
     """From the clean-shutdown marker: -1 after a crash."""
+    log_start: Offset = Offset(0)
+    snapshots: tuple[MetadataSnapshot, ...] = ()
+    """Whole ones, ascending; the newest with its batches."""
 
 
 class Persisted(NamedTuple):
     token: PersistToken
+    installed: MetadataSnapshot | None = None
+    """If there was an InstallSnapshot."""
+
+
+class SnapshotWritten(NamedTuple):
+    id: SnapshotId
+    size_bytes: int
 
 
 class LogOpened(NamedTuple):
@@ -173,6 +193,7 @@ Event: TypeAlias = (
     | ConnectionLost
     | Started
     | Persisted
+    | SnapshotWritten
     | LogOpened
     | LogFailed
     | Appended

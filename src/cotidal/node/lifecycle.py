@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 
 from cotidal.api import to_controller as api
 from cotidal.core.cluster.decide.features import SUPPORTED
-from cotidal.core.cluster.image import MetadataRecord
+from cotidal.core.cluster.image import Image, MetadataRecord
 from cotidal.errors import ErrorCode
 from cotidal.messages.rpc.apis import ApiKey
 from cotidal.messages.rpc.broker_heartbeat import BrokerHeartbeatResponse
@@ -125,7 +125,15 @@ def on_committed(state: NodeState, records: list[MetadataRecord]) -> None:
         return
     if state.life.is_published:
         publishing.publish(state, records)
-        publishing.refresh_brokers(state, records)
+    on_metadata(state)
+
+
+def on_loaded(state: NodeState, before: Image) -> None:
+    """A snapshot has taken the place of the committed image."""
+    if not state.config.is_broker:
+        return
+    if state.life.is_published:
+        publishing.publish_difference(state, before)
     on_metadata(state)
 
 

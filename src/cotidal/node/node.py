@@ -73,6 +73,7 @@ from cotidal.node.events import (
     Replied,
     Request,
     ShutdownRequested,
+    SnapshotWritten,
     Started,
     StartMoved,
     Ticked,
@@ -123,6 +124,8 @@ class Node:
                 self._on_connection_lost(event)
             case Persisted():
                 quorum.on_persisted(state, event)
+            case SnapshotWritten():
+                quorum.on_snapshot_written(state, event)
             case PeerConnected(peer):
                 doubts.on_connected(state, peer)
                 quorum.on_peer(state, event)
@@ -229,7 +232,7 @@ class Node:
             fetch.on_read_done(self._state, waiting, event)
         else:
             assert isinstance(waiting, quorum.Reading)
-            quorum.on_records_read(self._state, event, waiting)
+            quorum.on_read_done(self._state, event, waiting)
 
     def _on_replied(self, token: CallToken, message: Any) -> None:
         state = self._state
@@ -443,6 +446,7 @@ _BEGIN: Final[dict[int, Callable[[NodeState, Slot, Any], None]]] = {
     int(ApiKey.VOTE): quorum.begin,
     int(ApiKey.BEGIN_QUORUM_EPOCH): quorum.begin,
     int(ApiKey.END_QUORUM_EPOCH): quorum.begin,
+    int(ApiKey.FETCH_SNAPSHOT): quorum.begin,
     int(ApiKey.LIST_OFFSETS): offsets.begin_list,
     int(ApiKey.DELETE_RECORDS): offsets.begin_delete,
     int(ApiKey.OFFSET_FOR_LEADER_EPOCH): offsets.begin_epoch_ends,

@@ -8,7 +8,7 @@ Owns of the state: hosted, opening.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 
 from cotidal.core.cluster.image import (
     BROKER_RESOURCE,
@@ -16,6 +16,7 @@ from cotidal.core.cluster.image import (
     Image,
     MetadataRecord,
     Partition,
+    Topic,
 )
 from cotidal.core.partition import follower
 from cotidal.core.partition.effects import PartitionEffect
@@ -49,7 +50,7 @@ from cotidal.settings import topic_settings
 from cotidal.values import BrokerEpoch, NodeId, TopicPartition, Uuid
 
 
-def publish(state: NodeState, records: Iterable[MetadataRecord]) -> None:
+def publish(state: NodeState, records: Sequence[MetadataRecord]) -> None:
     """These records have just been replayed into the committed image."""
     image = state.controller.committed
     for record in records:
@@ -61,9 +62,32 @@ def publish(state: NodeState, records: Iterable[MetadataRecord]) -> None:
             case RemoveTopicRecord():
                 _drop_topic(state, record.topic_id)
             case ConfigRecord():
-                _reconfigure(state, record)
+                is_topic = record.resource_type == TOPIC_RESOURCE
+                _reconfigure(state, record.resource_name if is_topic else None)
             case _:
                 pass
+    if any(isinstance(record, _ABOUT_BROKERS) for record in records):
+        _refresh_brokers(state)
+
+
+def publish_difference(state: NodeState, before: Image) -> None:
+    """Another image has taken the place of ``before``: change what is hosted by the difference."""
+    image = state.controller.committed
+    for partition, hosted in list(state.hosted.items()):
+        topic = image.topics.get(partition.topic)
+        if topic is None or topic.topic_id != hosted.replica.topic_id:
+            _drop(state, hosted)
+    for topic in image.topics.values():
+        for number, told in topic.partitions.items():
+            if before.partition(topic.name, number) != told or _is_other(before, topic):
+                host(state, TopicPartition(topic.name, number))
+    _reconfigure(state, None)
+    _refresh_brokers(state)
+
+
+def _is_other(before: Image, topic: Topic) -> bool:
+    """A topic of this name was another one."""
+    return before.topic_names.get(topic.topic_id) != topic.name
 
 
 def publish_everything(state: NodeState) -> None:
@@ -208,10 +232,8 @@ def active_brokers(state: NodeState) -> Mapping[NodeId, BrokerEpoch]:
     return {broker.node_id: broker.epoch for broker in brokers if broker.active}
 
 
-def refresh_brokers(state: NodeState, records: list[MetadataRecord]) -> None:
+def _refresh_brokers(state: NodeState) -> None:
     """Leaders must know who may be in an ISR; a follower may have got its leader back."""
-    if not any(isinstance(record, _ABOUT_BROKERS) for record in records):
-        return
     active = active_brokers(state)
     for hosted in state.hosted.values():
         if hosted.replica.leadership is not None:
@@ -229,11 +251,12 @@ _ABOUT_BROKERS = (
 )
 
 
-def _reconfigure(state: NodeState, record: ConfigRecord) -> None:
+def _reconfigure(state: NodeState, only: str | None) -> None:
+    """Settings of one topic may have changed, or of all."""
     image = state.controller.committed
     values: dict[str, Mapping[str, str]] = {}
     for partition, hosted in state.hosted.items():
-        if record.resource_type == TOPIC_RESOURCE and record.resource_name != partition.topic:
+        if only not in (None, partition.topic):
             continue
         topic = image.topics.get(partition.topic)
         if topic is None or topic.topic_id != hosted.replica.topic_id:

@@ -5,6 +5,7 @@ The machine (core.quorum) decides; here its effects become calls, writes and new
     Persist             -> Persist of the node, and the batches join the tail
     Ask, Answer         -> Call, Respond, in Kafka's messages (api.quorum_talk)
     Committed           -> batches leave the tail and are replayed into the committed image
+    TakeSnapshot, ...   -> the committed image written down, or replaced (snapshots.py)
     BecameLeader, ...   -> the controller half takes up or lays down its duty
 
 The *tail* holds the decoded batches that are in the log and not yet committed, in order. It is what
@@ -21,11 +22,11 @@ from cotidal.api import quorum_talk as talk
 from cotidal.core.cluster.image import MetadataRecord
 from cotidal.core.quorum import effects as qfx
 from cotidal.core.quorum import events as qev
-from cotidal.core.quorum.dialogue import FetchReply, RecordRange
+from cotidal.core.quorum.dialogue import ChunkRange, ChunkReply, FetchReply, RecordRange
 from cotidal.core.quorum.node import QuorumNode
 from cotidal.core.quorum.states import QuorumConfig
 from cotidal.core.quorum.voters import ControlRecord, VoterSet
-from cotidal.errors import Refusal
+from cotidal.errors import ErrorCode, Refusal
 from cotidal.messages.batch import Batches
 from cotidal.messages.records.quorum import (
     Endpoint as QuorumEndpoint,
@@ -34,32 +35,53 @@ from cotidal.messages.records.quorum import (
     QuorumStateData,
     VotersRecordVoter,
 )
-from cotidal.messages.rpc.fetch import FetchRequest
-from cotidal.node import calls, decisions, lifecycle
+from cotidal.node import calls, decisions, lifecycle, snapshots
 from cotidal.node.connections import Slot
 from cotidal.node.effects import (
+    CleanMetadata,
     CloseConnection,
     CutMetadata,
+    DropSnapshot,
     Endpoint,
     FetchedMetadata,
+    InstallSnapshot,
+    KeepChunk,
     KeepConnected,
     MetadataBatch,
     Note,
     Persist,
     QuorumState,
     Read,
+    ReadSnapshot,
     Stop,
     Want,
     Write,
 )
-from cotidal.node.events import CallFailed, PeerConnected, PeerLost, Persisted, ReadDone, Started
+from cotidal.node.events import (
+    CallFailed,
+    MetadataSnapshot,
+    PeerConnected,
+    PeerLost,
+    Persisted,
+    ReadDone,
+    SnapshotWritten,
+    Started,
+)
 from cotidal.node.state import ControllerAt, NodeState
-from cotidal.values import ZERO_UUID, EpochEntry, LeaderEpoch, Millis, NodeId, Offset
+from cotidal.settings import effective
+from cotidal.values import (
+    NO_TIMESTAMP,
+    ZERO_UUID,
+    EpochEntry,
+    LeaderEpoch,
+    Millis,
+    NodeId,
+    Offset,
+)
 
 CALL_TIMEOUT_MS = 1_000
 RECORD_BYTES_GUESS = 64
-"""Only for knowing when a snapshot is due."""
-
+"""Of a metadata record: only for knowing when a snapshot is due."""
 
 MetadataReader: TypeAlias = Callable[[Batches], Iterable[tuple[Any, ...]]]
 """What a node is given to read batches of the metadata log with, for it decodes nothing itself: the
@@ -74,16 +96,27 @@ class Asked(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """An answer that waits for the records it names."""
+    """An answer that waits for the records, or the piece of a snapshot, that it names."""
 
     slot: Slot
-    reply: FetchReply
+    reply: FetchReply | ChunkReply
 
 
 class QuorumDuty:
     """State of the quorum half."""
 
-    __slots__ = ("applied", "machine", "persists", "reader", "requests", "sequence", "tail")
+    __slots__ = (
+        "applied",
+        "applied_wall",
+        "installed",
+        "machine",
+        "persists",
+        "reader",
+        "requests",
+        "sequence",
+        "tail",
+        "writing",
+    )
 
     def __init__(self, state: NodeState, reader: MetadataReader) -> None:
         config = state.config
@@ -111,6 +144,11 @@ class QuorumDuty:
                     )
                 ),
                 can_vote=any(node_id == config.node_id for node_id, _ in voters),
+                snapshot_after_bytes=_number(
+                    state, "metadata.log.max.record.bytes.between.snapshots"
+                ),
+                chunk_bytes=config.snapshot_chunk_bytes,
+                snapshot_after_ms=_number(state, "metadata.log.max.snapshot.interval.ms"),
             ),
             state.entropy,
         )
@@ -118,6 +156,12 @@ class QuorumDuty:
         self.tail: deque[MetadataBatch] = deque()
         self.applied = Offset(0)
         """Everything below is in the committed image."""
+        self.applied_wall = NO_TIMESTAMP
+        """When the last of it was written."""
+        self.writing: qev.SnapshotFacts | None = None
+        """The snapshot that is being written."""
+        self.installed: MetadataSnapshot | None = None
+        """The snapshot that has just taken the log's place, until it is loaded."""
         self.persists: dict[int, qev.PersistToken] = {}
         self.requests: dict[int, Slot] = {}
         self.sequence = 0
@@ -127,23 +171,23 @@ def start(state: NodeState, event: Started) -> None:
     duty = state.quorum
     epochs: list[EpochEntry] = []
     control: list[tuple[Offset, ControlRecord]] = []
-    end = Offset(0)
+    end = event.log_start
+    newest = event.snapshots[-1] if event.snapshots else None
+    if newest is not None and newest.id.end_offset > 0:
+        snapshots.load(state, newest)
     for batch in event.log:
-        assert isinstance(batch, MetadataBatch)
-        duty.tail.append(batch)
+        if batch.base_offset >= duty.applied:
+            duty.tail.append(batch)
         end = _end_of(batch)
         if not epochs or epochs[-1].epoch != batch.leader_epoch:
             epochs.append(EpochEntry(batch.leader_epoch, batch.base_offset))
-        if batch.control:
-            control += [
-                (Offset(batch.base_offset + n), record)
-                for n, record in enumerate(batch.records)
-                if isinstance(record, ControlRecord)
-            ]
+        control += _control_records(batch)
     stored = event.quorum_state
     assert stored is None or isinstance(stored, QuorumStateData)
-    facts = qev.LogFacts(Offset(0), end, tuple(epochs), tuple(control))
-    step(state, qev.Started(stored, facts))
+    size = RECORD_BYTES_GUESS * sum(len(batch.records) for batch in duty.tail)
+    facts = qev.LogFacts(event.log_start, end, tuple(epochs), tuple(control), size)
+    whole = tuple(snapshots.facts_of(snapshot) for snapshot in event.snapshots)
+    step(state, qev.Started(stored, facts, whole))
 
 
 def step(state: NodeState, event: qev.Event) -> None:
@@ -188,7 +232,21 @@ def on_call_failed(state: NodeState, asked: Asked, event: CallFailed) -> None:
 
 
 def on_persisted(state: NodeState, event: Persisted) -> None:
-    step(state, qev.Persisted(state.quorum.persists.pop(event.token)))
+    duty = state.quorum
+    token = duty.persists.pop(event.token)
+    if event.installed is None:
+        step(state, qev.Persisted(token))
+    else:
+        duty.installed = event.installed
+        step(state, qev.Persisted(token, snapshots.facts_of(event.installed)))
+
+
+def on_snapshot_written(state: NodeState, event: SnapshotWritten) -> None:
+    duty = state.quorum
+    facts, duty.writing = duty.writing, None
+    assert facts is not None
+    assert facts.id == event.id
+    step(state, qev.SnapshotWritten(facts._replace(size_bytes=event.size_bytes)))
 
 
 def on_peer(state: NodeState, event: PeerConnected | PeerLost) -> None:
@@ -198,12 +256,15 @@ def on_peer(state: NodeState, event: PeerConnected | PeerLost) -> None:
         step(state, qev.PeerUnreachable(event.peer, event.refused))
 
 
-def on_records_read(state: NodeState, event: ReadDone, reading: Reading) -> None:
+def on_read_done(state: NodeState, event: ReadDone, reading: Reading) -> None:
     data = event.results[0]
-    request = cast("FetchRequest", reading.slot.request.message)
-    found = b"" if isinstance(data, str) else data
-    reply = talk.to_response(request, reading.reply, found)
-    reading.slot.connection.answer(reading.slot, reply, state.out)
+    reply = reading.reply
+    if isinstance(data, str):
+        data = b""
+        if isinstance(reply, ChunkReply):  # dropped since it was promised
+            reply = ChunkReply(ErrorCode.SNAPSHOT_NOT_FOUND, reply.hint, reply.snapshot)
+    response = talk.to_response(reading.slot.request.message, reply, data)
+    reading.slot.connection.answer(reading.slot, response, state.out)
 
 
 def next_deadline(state: NodeState) -> Millis | None:
@@ -243,8 +304,14 @@ def _obey(state: NodeState, effect: qfx.Effect) -> None:
         case qfx.Fatal(sentence):
             state.out.append(Note("error", sentence))
             raise AssertionError(sentence)
-        case qfx.TakeSnapshot() | qfx.KeepChunk() | qfx.LoadSnapshot() | qfx.ForgetSnapshot():
-            state.out.append(Note("warning", f"snapshots are not taken yet: {effect!r}"))
+        case qfx.TakeSnapshot():
+            snapshots.take(state)
+        case qfx.KeepChunk(snapshot, position, handle):
+            state.out.append(KeepChunk(snapshot, position, cast("bytes | memoryview", handle)))
+        case qfx.LoadSnapshot():
+            _load(state)
+        case qfx.ForgetSnapshot(snapshot):
+            state.out.append(DropSnapshot(snapshot))
         case _:
             assert_never(effect)
 
@@ -275,8 +342,11 @@ def _persist(state: NodeState, effect: qfx.Persist) -> None:
                 while duty.tail and duty.tail[-1].base_offset >= offset:
                     duty.tail.pop()
                 writes.append(CutMetadata(offset))
-            case qfx.InstallSnapshot() | qfx.CleanTo():
-                raise NotImplementedError("snapshots of the metadata log")
+            case qfx.InstallSnapshot(snapshot):
+                duty.tail.clear()
+                writes.append(InstallSnapshot(snapshot))
+            case qfx.CleanTo(offset):
+                writes.append(CleanMetadata(offset))
             case _:
                 assert_never(write)
     state.out.append(Persist(token, tuple(writes)))
@@ -306,6 +376,12 @@ def _answer(state: NodeState, slot: Slot, reply: object) -> None:
         want = Want(talk.METADATA, wanted.offset, talk.MAX_BYTES, wanted.below)
         state.out.append(Read(token, (want,), talk.MAX_BYTES))
         return
+    if isinstance(reply, ChunkReply) and isinstance(reply.chunk, ChunkRange):
+        position, max_bytes = reply.chunk
+        token = state.next_read_token(Reading(slot, reply))
+        size = min(max_bytes, talk.MAX_BYTES)
+        state.out.append(ReadSnapshot(token, reply.snapshot, position, size))
+        return
     response = talk.to_response(slot.request.message, reply)  # type: ignore[arg-type]
     slot.connection.answer(slot, response, state.out)
 
@@ -318,12 +394,25 @@ def _commit(state: NodeState, high_watermark: Offset) -> None:
     while duty.tail and _end_of(duty.tail[0]) <= high_watermark:
         batch = duty.tail.popleft()
         duty.applied = _end_of(batch)
+        duty.applied_wall = batch.wall
         if not batch.control:
             for record in batch.records:
                 image.replay(cast("MetadataRecord", record))
                 records.append(cast("MetadataRecord", record))
     lifecycle.on_committed(state, records)
     decisions.on_committed(state, high_watermark)
+
+
+def _load(state: NodeState) -> None:
+    duty = state.quorum
+    snapshot, duty.installed = duty.installed, None
+    assert snapshot is not None
+    before = state.controller.committed
+    snapshots.load(state, snapshot)
+    state.out.append(
+        Note("info", f"loaded the metadata up to offset {duty.applied} from a snapshot")
+    )
+    lifecycle.on_loaded(state, before)
 
 
 def _lead_by(
@@ -340,13 +429,19 @@ def _lead_by(
 
 
 def _control(state: NodeState, fetched: Batches) -> tuple[tuple[Offset, ControlRecord], ...]:
-    return tuple(
+    batches = (MetadataBatch(*fields) for fields in state.quorum.reader(fetched))
+    return tuple(found for batch in batches for found in _control_records(batch))
+
+
+def _control_records(batch: MetadataBatch) -> list[tuple[Offset, ControlRecord]]:
+    """The quorum's own records, with their offsets."""
+    if not batch.control:
+        return []
+    return [
         (Offset(batch.base_offset + n), record)
-        for batch in (MetadataBatch(*fields) for fields in state.quorum.reader(fetched))
-        if batch.control
         for n, record in enumerate(batch.records)
         if isinstance(record, ControlRecord)
-    )
+    ]
 
 
 def _between(batches: Batches, first: Offset, below: Offset) -> Batches:
@@ -369,3 +464,9 @@ def _end_of(batch: MetadataBatch) -> Offset:
 
 def _endpoint(points: tuple[QuorumEndpoint, ...]) -> Endpoint:
     return Endpoint(points[0].name, points[0].host, points[0].port)
+
+
+def _number(state: NodeState, name: str) -> int:
+    value = effective(name, static=state.config.settings).value
+    assert isinstance(value, int)
+    return value

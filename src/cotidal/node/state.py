@@ -51,6 +51,8 @@ class NodeConfig(NamedTuple):
     voters: tuple[tuple[NodeId, Endpoint], ...] = ()
     """controller.quorum.voters; empty: this node alone."""
     is_broker: bool = True
+    snapshot_chunk_bytes: int = 1 << 20
+    """A snapshot of the metadata log is fetched in pieces of this size."""
 
 
 class ControllerAt(NamedTuple):

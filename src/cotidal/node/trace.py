@@ -10,6 +10,7 @@ from typing import Any, Final, TypeAlias, assert_never, cast, get_args
 
 from cotidal.core.cluster.image import MetadataRecord
 from cotidal.core.quorum.effects import WriteState
+from cotidal.core.quorum.log_view import SnapshotId
 from cotidal.core.trace import Json, Told, tell_record
 from cotidal.core.trace import line as core_line
 from cotidal.core.trace.cluster import NO_NAMES, Names
@@ -75,8 +76,13 @@ def _event(event: seen.Event, names: Names) -> _Words:
             return "connection-lost", f"#{connection}"
         case seen.Started():
             return "started", _started(event)
-        case seen.Persisted(token=token):
+        case seen.Persisted(token=token, installed=None):
             return "persisted", str(token)
+        case seen.Persisted(token=token, installed=snapshot):
+            assert snapshot is not None
+            return "persisted", f"{token}: installed snapshot {_snapshot(snapshot.id)}"
+        case seen.SnapshotWritten(id=id_, size_bytes=size):
+            return "snapshot-written", f"{_snapshot(id_)}, {size} bytes"
         case seen.LogOpened():
             return "log-opened", _log_opened(event)
         case seen.LogFailed(partition=partition, reason=reason):
@@ -123,6 +129,14 @@ def _effect(effect: want.Effect, names: Names) -> _Words:
             return "resume-reading", f"#{connection}"
         case want.Persist(token=token, writes=writes):
             return "persist", f"{token}: {_first([_write(write, names) for write in writes])}"
+        case want.WriteSnapshot(id=id_, records=records):
+            return "write-snapshot", f"{_snapshot(id_)}, {count(len(records), 'record')}"
+        case want.ReadSnapshot(token=token, id=id_, position=position, max_bytes=size):
+            return "read-snapshot", f"{token}: {_snapshot(id_)} from={position} bytes={size}"
+        case want.KeepChunk(id=id_, position=position, data=data):
+            return "keep-chunk", f"{_snapshot(id_)} at={position} bytes={len(data)}"
+        case want.DropSnapshot(id=id_):
+            return "drop-snapshot", _snapshot(id_)
         case want.KeepConnected(peers=peers):
             return "keep-connected", ids(peer for peer, _ in peers)
         case want.MeasureLogs(token=token):
@@ -198,14 +212,19 @@ def _received(event: seen.Received, names: Names) -> str:
 
 
 def _started(event: seen.Started) -> str:
-    batches = [each for each in event.log if isinstance(each, want.MetadataBatch)]
-    if not batches:
+    batches = event.log
+    if not batches and not event.log_start:
         return "on a new disk"
-    last = batches[-1]
-    end = last.base_offset + len(last.records)
+    end = batches[-1].base_offset + len(batches[-1].records) if batches else event.log_start
+    start = batches[0].base_offset if batches else event.log_start
     previous = event.previous_broker_epoch
     how = "after a crash" if previous < 0 else f"after a clean end of epoch {previous}"
-    return f"{how}, metadata={batches[0].base_offset}..{end}"
+    return f"{how}, metadata={start}..{end}{_from(event)}"
+
+
+def _from(event: seen.Started) -> str:
+    newest = event.snapshots[-1].id if event.snapshots else None
+    return "" if newest is None else f", snapshot {_snapshot(newest)}"
 
 
 def _log_opened(event: seen.LogOpened) -> str:
@@ -256,6 +275,14 @@ def _write(write: want.Write, names: Names) -> str:
             return f"cut metadata to={offset}"
         case want.QuorumState(state=state):
             return core_line(WriteState(cast("QuorumStateData", state)))
+        case want.InstallSnapshot(id=id_):
+            return f"install snapshot {_snapshot(id_)}"
+        case want.CleanMetadata(offset=offset):
+            return f"clean metadata below={offset}"
+
+
+def _snapshot(id_: SnapshotId) -> str:
+    return f"below={id_.end_offset}@{id_.epoch}"
 
 
 def _record(record: object, names: Names, *, control: bool) -> str:

@@ -18,6 +18,7 @@ from functools import partial
 from typing import Any, Final, assert_never
 
 from cotidal.core.machine import Entropy
+from cotidal.core.quorum.log_view import SnapshotId
 from cotidal.log.checkpoint import (
     HIGH_WATERMARKS,
     LOG_STARTS,
@@ -36,6 +37,7 @@ from cotidal.log.failure import (
 )
 from cotidal.log.log import Log
 from cotidal.log.memory import FOREVER, OPERATIONS, MemoryFiles
+from cotidal.log.metadata_snapshots import SnapshotKey, StoredSnapshot
 from cotidal.log.metadata_store import METADATA_PARTITION, MetadataStore
 from cotidal.messages.producers import ProducerSnapshot
 from cotidal.messages.records.quorum import QuorumStateData
@@ -46,14 +48,17 @@ from cotidal.node.events import (
     LogFailed,
     LogOpened,
     LogsMeasured,
+    MetadataSnapshot,
     Persisted,
     ReadDone,
+    SnapshotWritten,
     StartMoved,
     TimeFound,
 )
 from cotidal.sim.agenda import MS, SECOND, Agenda
 from cotidal.values import NO_TIMESTAMP, Offset, TopicPartition, Uuid, WallMillis
 from cotidal.wire.metadata_batch import encode_metadata_batch
+from cotidal.wire.metadata_snapshot import encode_metadata_snapshot
 
 DATA: Final = "/data"
 NEVER: Final = (1 << 63) - 1
@@ -196,6 +201,10 @@ class Disk:
             fx.SaveHighWatermarks: self.save_high_watermarks,
             fx.MeasureLogs: self.measure_logs,
             fx.Persist: self.persist,
+            fx.WriteSnapshot: self.write_snapshot,
+            fx.ReadSnapshot: self.read_snapshot,
+            fx.KeepChunk: self.keep_chunk,
+            fx.DropSnapshot: self.drop_snapshot,
         }
 
     def later(self, delay_us: int, do: Callable[..., None], *args: Any) -> None:
@@ -498,21 +507,29 @@ class Disk:
     def _persist(self, lane: Lane, effect: fx.Persist) -> None:
         """Each write at a moment of its own: a crash may fall between any two of them."""
         steps: list[Callable[[], None]] = []
+        installed: list[MetadataSnapshot] = []
         unflushed = False
         for write in effect.writes:
-            steps.append(self._step_of(write))
             if isinstance(write, fx.MetadataBatch | fx.FetchedMetadata):
                 unflushed = True
             elif unflushed:
-                steps.insert(len(steps) - 1, self.metadata.flush)
+                steps.append(self.metadata.flush)
                 unflushed = False
+            steps += self._steps_of(write, installed)
         if unflushed:
             steps.append(self.metadata.flush)
-        lane.busy = True
-        self._persist_on(lane, effect, steps, 0)
+        self._do_all(
+            lane, steps, lambda: Persisted(effect.token, installed[-1] if installed else None)
+        )
 
-    def _persist_on(
-        self, lane: Lane, effect: fx.Persist, steps: list[Callable[[], None]], done: int
+    def _do_all(
+        self, lane: Lane, steps: list[Callable[[], None]], told: Callable[[], Event]
+    ) -> None:
+        lane.busy = True
+        self._do_on(lane, steps, told, 0)
+
+    def _do_on(
+        self, lane: Lane, steps: list[Callable[[], None]], told: Callable[[], Event], done: int
     ) -> None:
         while done < len(steps):
             try:
@@ -523,12 +540,14 @@ class Disk:
             done += 1
             took = self._took(sync=True)
             if took:
-                self.later(took, self._persist_on, lane, effect, steps, done)
+                self.later(took, self._do_on, lane, steps, told, done)
                 return
         # Never within the turn that asked: the real one has a thread of its own.
-        self.later(1, lane._end, (Persisted(effect.token),))
+        self.later(1, lane._end, (told(),))
 
-    def _step_of(self, write: fx.Write) -> Callable[[], None]:
+    def _steps_of(
+        self, write: fx.Write, installed: list[MetadataSnapshot]
+    ) -> tuple[Callable[[], None], ...]:
         store = self.metadata
         match write:
             case fx.MetadataBatch():
@@ -539,20 +558,84 @@ class Disk:
                     control=write.control,
                     wall=write.wall,
                 )
-                return lambda: store.append(data, write.leader_epoch, self._wall())
+                return (lambda: store.append(data, write.leader_epoch, self._wall()),)
             case fx.FetchedMetadata(_, batches):
-                return lambda: store.append_fetched(batches, self._wall())
+                return (lambda: store.append_fetched(batches, self._wall()),)
             case fx.CutMetadata(offset):
-                return lambda: self._cut_metadata(offset)
+                return (lambda: self._cut_metadata(offset),)
             case fx.QuorumState(state):
                 assert isinstance(state, QuorumStateData)
-                return lambda: store.write_quorum_state(state)
+                return (lambda: store.write_quorum_state(state),)
+            case fx.InstallSnapshot(snapshot):
+                key = SnapshotKey(*snapshot)
+                return (
+                    lambda: installed.append(snapshot_told(store.snapshots.adopt(key))),
+                    lambda: self._replace_metadata(key.end_offset),
+                )
+            case fx.CleanMetadata(offset):
+                return (lambda: store.clean(offset, self._wall()),)
             case _:
                 assert_never(write)
 
     def _cut_metadata(self, offset: Offset) -> None:
         self.metadata.cut(offset)
         self.on_cut(METADATA_PARTITION, self.metadata.log.end_offset)
+
+    def _replace_metadata(self, offset: Offset) -> None:
+        self.metadata.start_at(offset)
+        self.on_cut(METADATA_PARTITION, offset)
+
+    def write_snapshot(self, effect: fx.WriteSnapshot) -> None:
+        key = SnapshotKey(*effect.id)
+        store = self.metadata
+        pieces = encode_metadata_snapshot(
+            effect.records,
+            control=effect.control,
+            epoch=effect.id.epoch,
+            log_wall=effect.log_wall,
+            wall=effect.wall,
+        )
+        sizes: list[int] = []
+        steps: list[Callable[[], None]] = [
+            lambda: store.snapshots.begin(key, pieces),
+            lambda: sizes.append(store.finish_snapshot(key, self._wall())),
+        ]
+        lane = self._metadata_lane
+        lane.when_free(
+            lambda: self._do_all(lane, steps, lambda: SnapshotWritten(effect.id, sizes[0]))
+        )
+
+    def read_snapshot(self, effect: fx.ReadSnapshot) -> None:
+        def work() -> tuple[Event, ...]:
+            try:
+                key = SnapshotKey(*effect.id)
+                data = self.metadata.snapshots.piece(key, effect.position, effect.max_bytes)
+            except OSError as error:
+                return (ReadDone(effect.token, (str(error),)),)
+            return (ReadDone(effect.token, (data,)),)
+
+        lane = self._metadata_lane
+        lane.when_free(lambda: lane.run(work, self._took()))
+
+    def keep_chunk(self, effect: fx.KeepChunk) -> None:
+        key = SnapshotKey(*effect.id)
+        self._now_or_broken(
+            lambda: self.metadata.snapshots.keep_piece(key, effect.position, effect.data)
+        )
+
+    def drop_snapshot(self, effect: fx.DropSnapshot) -> None:
+        self._now_or_broken(lambda: self.metadata.snapshots.forget(SnapshotKey(*effect.id)))
+
+    def _now_or_broken(self, do: Callable[[], None]) -> None:
+        def work() -> tuple[Event, ...]:
+            try:
+                do()
+            except (LogError, OSError) as error:
+                self._on_broken(f"the metadata log cannot be written: {error}")
+            return ()
+
+        lane = self._metadata_lane
+        lane.when_free(lambda: lane.run(work, self._took()))
 
     # Order, time and failure
 
@@ -621,6 +704,11 @@ class Disk:
             clean = False
         self.dead = True
         return clean
+
+
+def snapshot_told(stored: StoredSnapshot) -> MetadataSnapshot:
+    batches = tuple(fx.MetadataBatch(*batch) for batch in stored.batches)
+    return MetadataSnapshot(SnapshotId(*stored.key), stored.size_bytes, batches)
 
 
 def _failed(lane: Lane, error: LogError) -> LogFailed:

@@ -138,6 +138,18 @@ PLANS: Final[dict[str, Plan]] = {
             admin_gap_ms=120,
         ),
         Plan(
+            "snapshots",
+            "the metadata log is summed up every few records while controllers lag, die and return",
+            _PROCESS | _NETWORK | _SMALL | {"kill-all": 1, "power": 3},
+            gap_ms=1_200,
+            acks=(-1,),
+            consumers=1,
+            admin_gap_ms=120,
+            settings={"metadata.log.max.record.bytes.between.snapshots": "400"},
+            exempt=LOSS,
+            promised=("a snapshot loaded by a lagging voter",),
+        ),
+        Plan(
             "beyond",
             "power cuts without regard to what is promised: acknowledged records may go",
             _PROCESS | _NETWORK | _SMALL | {"power": 4},

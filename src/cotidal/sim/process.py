@@ -23,7 +23,7 @@ from cotidal.node.node import Node
 from cotidal.node.state import NodeConfig
 from cotidal.sim.agenda import Agenda
 from cotidal.sim.clock import Clock
-from cotidal.sim.disk import DATA, Disk, DiskFault, Speed
+from cotidal.sim.disk import DATA, Disk, DiskFault, Speed, snapshot_told
 from cotidal.sim.network import Connection, HostId, Network
 from cotidal.sim.peers import Peers
 from cotidal.sim.server import Gate, Server, gate
@@ -178,12 +178,15 @@ class Process:
             network.listen(machine.host, endpoint.port, _Door(self, endpoint.name, CONTROLLER_GATE))
         incarnation_id = Uuid(node_entropy.bytes16())
         store = self.disk.metadata
+        snapshots = store.load_snapshots().snapshots
         self._started = Started(
             store.quorum_state(),
             tuple(fx.MetadataBatch(*batch) for batch in store.batches()),
             incarnation_id,
             self.wall(),
             broker_epoch,
+            store.log.start_offset,
+            tuple(snapshot_told(snapshot) for snapshot in snapshots),
         )
 
     @property

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from cotidal.invariants import ACKED_IS_KEPT, LEADER_APPEARS, REPLICAS_CONVERGE
 from cotidal.sim.agenda import MS, SECOND
 from cotidal.sim.checkers.liveness import missing
+from cotidal.sim.checkers.snapshots import SnapshotChecker
 from cotidal.sim.checkers.watch import Watch
 from cotidal.sim.faults.nemesis import Nemesis
 from cotidal.sim.faults.schedule import Schedule, draw_schedule
@@ -75,7 +76,7 @@ class Run:
         self.history.may_lose = plan.may_lose
         self.probes = Probes()
         self.watch = Watch(self.world, self.history, plan.exempt)
-        self.world.watchers.append(self.watch)
+        self.world.watchers += (self.watch, SnapshotChecker(self.probes))
         self.world.trace.names = lambda: self.watch.ghost.image.topic_names
         self.nemesis = Nemesis(
             self.world, self.schedule, self.probes, lambda: self.watch.ghost.image

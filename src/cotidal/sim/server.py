@@ -11,11 +11,10 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from cotidal.api.registry import APIS, INTERNAL
+from cotidal.api.registry import APIS, INTERNAL, QUORUM
 from cotidal.errors import PeerError, UnsupportedRequest
 from cotidal.limits import FRAME_BYTES_MAX
 from cotidal.messages.rpc.apis import APIS as KNOWN
-from cotidal.messages.rpc.apis import ApiKey
 from cotidal.node.effects import CloseConnection, PauseReading, Respond, ResumeReading
 from cotidal.node.events import (
     ConnectionId,
@@ -33,14 +32,6 @@ from cotidal.wire.frames import FrameReader, read_request_header, response_buffe
 FETCH: Final = 1
 API_VERSIONS: Final = 18
 
-_QUORUM: Final = (
-    ApiKey.VOTE,
-    ApiKey.BEGIN_QUORUM_EPOCH,
-    ApiKey.END_QUORUM_EPOCH,
-    ApiKey.FETCH_SNAPSHOT,
-)
-"""What voters ask each other."""
-
 Gate = Mapping[int, tuple[int, int]]
 
 
@@ -53,8 +44,8 @@ def gate(*, is_controller: bool) -> Gate:
     }
     if is_controller:
         served.update({key: (api.oldest, api.newest) for key, api in INTERNAL.items()})
-        for key in _QUORUM:
-            served.setdefault(int(key), (KNOWN[key].first_version, KNOWN[key].last_version))
+        for key in QUORUM:
+            served.setdefault(int(key), (KNOWN[key].first_version, KNOWN[key].last_stable_version))
     return served
 
 

@@ -26,6 +26,8 @@ from cotidal.values import NodeId, Uuid
 CLIENT_PORT: Final = 9092
 CONTROLLER_PORT: Final = 9093
 FIRST_CLIENT_HOST: Final = 1_000
+SNAPSHOT_CHUNK_BYTES: Final = 700
+"""Small, so that a snapshot takes several."""
 
 
 class Shape(NamedTuple):
@@ -69,6 +71,7 @@ class World(Watcher):
                 settings=self.shape.settings,
                 log_directory="/data",
                 voters=voters,
+                snapshot_chunk_bytes=SNAPSHOT_CHUNK_BYTES,
             )
             self.machines[id_] = Machine(config, self._clock(draw))
             self.network.add_host(HostId(id_), name)

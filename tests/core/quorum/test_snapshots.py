@@ -202,3 +202,52 @@ def test_an_install_cut_short_by_a_crash_is_done_again() -> None:
         assert bench.of(fx.LoadSnapshot) == [fx.LoadSnapshot(id_of(7, 3))]
         assert bench.of(fx.ForgetSnapshot) == []
         assert bench.q.log.reach == (3, 7)
+
+
+def test_time_alone_never_asks_for_a_snapshot_where_the_interval_is_0() -> None:
+    bench = Bench(size=1, config={"snapshot_after_ms": 0}).start()
+    bench.wait(100_000_000)
+    bench.propose()
+    assert bench.of(fx.TakeSnapshot) == []
+
+
+def test_a_node_that_restarts_remembers_how_much_is_in_no_snapshot() -> None:
+    facts = log(1, 1)._replace(size_bytes=9)
+    bench = Bench(size=1, config={"snapshot_after_bytes": 10}).start(stored(1), facts)
+    assert bench.of(fx.TakeSnapshot) == []
+    bench.propose(1)
+    assert len(bench.of(fx.TakeSnapshot)) == 1
+
+
+def test_a_snapshot_that_was_fetched_while_it_was_written_is_kept() -> None:
+    bench = loading()
+    bench.installed[id_of(7, 3)] = snapshot(7, 3)
+    chunked(bench, 0, 10)
+    effects = bench.step(ev.SnapshotWritten(snapshot(7, 3)))
+    assert bench.of(fx.ForgetSnapshot, effects) == []
+    assert [facts.id for facts in bench.q.snapshots] == [id_of(7, 3)]
+
+
+def test_a_snapshot_is_loaded_before_what_was_written_after_it_is_durable() -> None:
+    bench = loading()
+    bench.hold = True
+    chunked(bench, 0, 10)
+    bench.vote(3, epoch=9)
+    bench.installed[id_of(7, 3)] = snapshot(7, 3)
+    effects = bench.release()
+    assert bench.of(fx.LoadSnapshot, effects) == [fx.LoadSnapshot(id_of(7, 3))]
+    assert bench.pending != []
+
+
+def test_a_candidate_whose_snapshot_names_other_voters_asks_them_instead() -> None:
+    bench = loading()
+    bench.hold = True
+    chunked(bench, 0, 10)
+    bench.wait(2_000)
+    assert bench.state == "Prospective"
+    bench.installed[id_of(7, 3)] = snapshot(7, 3, record=voters(1, 4, 5).record())
+    bench.release()
+    assert bench.state == "Unattached"
+    bench.hold = False
+    bench.pass_deadline()
+    assert set(bench.asked(said.Vote, bench.effects[-5:])) == {4, 5}

@@ -35,6 +35,8 @@ class LogFacts(NamedTuple):
     """The first offset of each epoch in the log."""
     control: tuple[tuple[Offset, ControlRecord], ...] = ()
     """VotersRecords and KRaftVersionRecords in the log, ascending in offset."""
+    size_bytes: int = 0
+    """Of the records that are in no snapshot."""
 
 
 class SnapshotFacts(NamedTuple):

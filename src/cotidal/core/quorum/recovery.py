@@ -43,7 +43,7 @@ def on_started(q: Quorum, event: Started, now: Millis) -> None:
     else:
         _take_state(q, stored, now)
     is_alone = q.is_voter and is_won(granted=1, voters=len(q.voter_set.voters))
-    if is_alone and not isinstance(q.role, Leader):
+    if is_alone and not isinstance(q.role, Leader) and q.installing is None:
         prospect(q, now)  # the only voter is a majority: no reason to wait
 
 
@@ -54,6 +54,7 @@ def _take_log(
     q.voters = history_of(snapshots, q.config.voters, kraft_version=0)
     q.log = LogView(start_offset=facts.start_offset, end_offset=facts.end_offset, line=facts.epochs)
     q.outbox.durable_end = facts.end_offset
+    q.bytes_since_snapshot = facts.size_bytes
     _take_snapshots(q, snapshots)
     latest = q.latest_snapshot
     assert facts.start_offset == 0 or latest is not None, SNAPSHOT_AT_LOG_START

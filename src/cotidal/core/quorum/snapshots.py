@@ -1,13 +1,14 @@
 """Snapshots of the metadata log. Pure. KIP-630.
 
   SNAPSHOT_AT_LOG_START  a log that starts above 0 starts where the older kept snapshot ends.
+  SNAPSHOT_IS_COMMITTED  it holds only committed records.
 
 The machine above writes snapshots when it is told that it is time; the newest two are kept, and the
 log from the older one on: a follower that is a little behind still finds records, and one that is
 in the middle of the older snapshot can finish. Followers that need more are given the newest.
 
 A snapshot is fetched in chunks from the leader, then installed in one durable write that replaces
-the log; its voters are known when that is done. It holds only committed records.
+the log; its voters are known when that is done.
 """
 
 from __future__ import annotations
@@ -24,10 +25,11 @@ from cotidal.core.quorum.effects import (
 from cotidal.core.quorum.events import RequestToken, SnapshotFacts, SnapshotWritten
 from cotidal.core.quorum.log_view import SnapshotId
 from cotidal.core.quorum.proposals import on_voters_changed
-from cotidal.core.quorum.states import Quorum
+from cotidal.core.quorum.states import Candidate, Prospective, Quorum
+from cotidal.core.quorum.transitions import detach
 from cotidal.core.quorum.voters import VoterHistory, VoterSet
 from cotidal.errors import ErrorCode
-from cotidal.invariants import SNAPSHOT_AT_LOG_START
+from cotidal.invariants import SNAPSHOT_AT_LOG_START, SNAPSHOT_IS_COMMITTED
 from cotidal.values import Millis, Offset
 
 
@@ -52,7 +54,8 @@ def answer_chunk(q: Quorum, request: RequestToken, asked: FetchChunk) -> None:
 
 def suggest_snapshot(q: Quorum, now: Millis) -> None:
     """Say so, once, when it is time for a snapshot of what is committed."""
-    is_time = now - q.snapshot_at >= q.config.snapshot_after_ms
+    interval_ms = q.config.snapshot_after_ms
+    is_time = 0 < interval_ms <= now - q.snapshot_at
     is_size = q.bytes_since_snapshot >= q.config.snapshot_after_bytes
     if q.is_snapshot_asked or not (is_time or is_size):
         return
@@ -69,9 +72,10 @@ def on_snapshot_written(q: Quorum, event: SnapshotWritten, now: Millis) -> None:
     q.is_snapshot_asked = False
     latest = q.latest_snapshot
     if latest is not None and facts.id.end_offset <= latest.id.end_offset:
-        q.outbox.tell_now(ForgetSnapshot(facts.id))  # a fetched one overtook it
+        if all(facts.id != kept.id for kept in q.snapshots):  # the very same may have been fetched
+            q.outbox.tell_now(ForgetSnapshot(facts.id))  # a fetched one overtook it
         return
-    assert facts.id.end_offset <= q.high_watermark, "a snapshot holds committed records only"
+    assert facts.id.end_offset <= q.high_watermark, SNAPSHOT_IS_COMMITTED
     q.bytes_since_snapshot = 0
     q.snapshot_at = now
     q.snapshots.append(facts)
@@ -101,10 +105,14 @@ def on_installed(q: Quorum, facts: SnapshotFacts, now: Millis) -> None:
     q.bytes_since_snapshot = 0
     q.snapshot_at = now
     before = q.voters.latest
+    after = [entry for entry in q.voters.entries if entry.offset >= facts.id.end_offset]
     q.voters = history_of((facts,), before.voters, kraft_version=before.kraft_version)
-    q.outbox.tell(LoadSnapshot(facts.id))
+    q.voters.entries += after  # appended by this node, if it leads already
+    q.outbox.tell_now(LoadSnapshot(facts.id))  # before anything that follows it is committed
     if q.voters.latest[1:] != before[1:]:
         on_voters_changed(q, now)
+        if isinstance(q.role, Prospective | Candidate):
+            detach(q, q.epoch, now)  # it has asked those who voted before
 
 
 def history_of(

@@ -79,6 +79,7 @@ class QuorumConfig(NamedTuple):
     """Between the attempts of two voters who could both win: several round trips and an fsync."""
     snapshot_after_bytes: int = 20 * 1024 * 1024
     snapshot_after_ms: int = 3_600_000
+    """0: time alone never asks for one."""
     chunk_bytes: int = 1024 * 1024
     observer_session_ms: int = 300_000
     """An observer not heard of for so long is forgotten."""

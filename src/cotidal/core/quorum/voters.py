@@ -97,6 +97,14 @@ class VoterHistory:
     def latest(self) -> VotersAt:
         return self.entries[-1]
 
+    def before(self, offset: Offset) -> VotersAt:
+        """What is in force just below ``offset``."""
+        found = self.entries[0]
+        for entry in self.entries:
+            if entry.offset < offset:
+                found = entry
+        return found
+
     @property
     def is_from_log(self) -> bool:
         """False while the voters are only what this node was formatted with: nobody else knows."""

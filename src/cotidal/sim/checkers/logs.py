@@ -256,8 +256,10 @@ class LogChecker:
 
     def _on_metadata_cut(self, node_id: NodeId, end: Offset) -> None:
         mirror = self._ghost.metadata_mirrors.get(node_id)
-        if mirror is not None:
+        if mirror is not None and mirror.log.start_offset < end:
             mirror.cut(end)
+        else:  # a snapshot has taken the place of all that was read
+            self._ghost.metadata_mirrors.pop(node_id, None)
         process = self._world.machines[node_id].process
         if process is not None and end < quorum_of(process).high_watermark:
             raise Violation(
@@ -300,16 +302,16 @@ class LogChecker:
         log = process.disk.metadata.log
         mirror = ghost.metadata_mirrors.get(node_id)
         quorum = quorum_of(process)
-        if mirror is None or mirror.log is not log:
+        if mirror is None or mirror.log is not log or mirror.end < log.start_offset:
+            # new; or what it has not read yet is in a snapshot already
             mirror = ghost.metadata_mirrors[node_id] = Mirror(log, f"metadata of node {node_id}")
         with process.machine.files.unharmed():
             mirror.read_on()
-        if log.start_offset > 0 and log.start_offset not in [
-            snapshot.id.end_offset for snapshot in quorum.snapshots
-        ]:
+        # Files go as whole segments, and later than the machine decides: they may start earlier.
+        if log.start_offset > max((each.id.end_offset for each in quorum.snapshots), default=0):
             raise Violation(
                 SNAPSHOT_AT_LOG_START,
-                f"{mirror.name} starts at {log.start_offset}, and no snapshot ends there",
+                f"{mirror.name} starts at {log.start_offset}, and no snapshot reaches that far",
             )
         for held in mirror.batches[mirror.compared :]:
             if held.next_offset > quorum.high_watermark:
@@ -335,8 +337,12 @@ class LogChecker:
             if not leads_quorum(process):
                 continue
             committed = quorum_of(process).high_watermark
-            ends = sorted(ghost.metadata_ends.values(), reverse=True)
-            majority = len(self._world.machines) // 2 + 1
+            voters = quorum_of(process).voter_set.ids
+            ends = sorted(
+                (ghost.metadata_ends[id_] for id_ in voters if id_ in ghost.metadata_ends),
+                reverse=True,
+            )
+            majority = len(voters) // 2 + 1
             if len(ends) >= majority and ends[majority - 1] < committed:
                 raise Violation(
                     MAJORITY_HOLDS_COMMITTED,
