@@ -11,6 +11,7 @@ from asking import (
     LIST_OFFSETS,
     METADATA,
     create,
+    creation,
     delete,
     fetch,
     node_with,
@@ -19,6 +20,7 @@ from asking import (
 )
 from cotidal.core.cluster.registered import LOST_DIRECTORY
 from cotidal.errors import ErrorCode
+from cotidal.invariants import EPOCHS_ASCEND, HIGH_WATERMARK_IN_LOG, OFFSETS_CONTIGUOUS
 from cotidal.messages.rpc.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -30,9 +32,19 @@ from cotidal.messages.rpc.list_offsets import (
     ListOffsetsTopic,
 )
 from cotidal.messages.rpc.metadata import MetadataRequest, MetadataRequestTopic
-from cotidal.node.effects import AdvanceStart, Append, FindTime, Note, Read, Retain, TruncateTo
-from cotidal.node.events import LogFailed, ReadDone, TimeFound
-from cotidal.values import Offset, TopicPartition
+from cotidal.node.effects import (
+    AdvanceStart,
+    Append,
+    Fault,
+    FindTime,
+    Note,
+    OpenLog,
+    Read,
+    Retain,
+    TruncateTo,
+)
+from cotidal.node.events import Appended, LogFailed, LogOpened, ReadDone, TimeFound
+from cotidal.values import EpochEntry, LeaderEpoch, Offset, TopicPartition, WallMillis
 from lone_node import LoneNode
 
 ORDERS = TopicPartition("orders", 0)
@@ -179,4 +191,55 @@ def test_a_topic_whose_log_has_failed_can_be_deleted() -> None:
     fail(node)
     node.ask(*delete("orders"))
     create(node, "orders")
+    assert written(node.ask(*produce(b"x"))) == (0, 0)
+
+
+def break_promise(node: LoneNode) -> None:
+    """The high watermark lies past the end from now on."""
+    node.node._state.hosted[ORDERS].replica.high_watermark = Offset(99)
+
+
+def faults(node: LoneNode) -> list[str]:
+    return [effect.promise for effect in node.other if isinstance(effect, Fault)]
+
+
+def test_a_broken_promise_of_a_partition_takes_that_partition_offline() -> None:
+    node = node_with(partitions=2)
+    node.ask(*produce(b"x"))
+    break_promise(node)
+    before = len(node.replies)
+    node.send(delete_records(1), produce(b"x", partition=1))
+    deletion, other = (each.message for each in node.replies[before:])
+    assert error_of(deletion) == FAILED
+    assert written(other) == (0, 0)
+    assert faults(node) == [HIGH_WATERMARK_IN_LOG]
+    (told,) = notes(node, "error")
+    assert told.startswith(f"orders-0: {HIGH_WATERMARK_IN_LOG} does not hold; this replica is off")
+    assert partition_of(node).leader == -1
+    assert written(node.ask(*produce(b"x")))[0] == FAILED
+
+
+def test_a_broken_promise_fails_whatever_waited_for_the_partition() -> None:
+    node = node_with()
+    node.hold = {Append}
+    before = len(node.replies)
+    node.send(produce(b"x"), produce(b"y"))
+    topic_id = node.logs[ORDERS].topic_id
+    node.tell(Appended(ORDERS, topic_id, Offset(9), WallMillis(-1), False))
+    assert [written(each.message)[0] for each in node.replies[before:]] == [FAILED, FAILED]
+    assert faults(node) == [OFFSETS_CONTIGUOUS]
+    node.tell(Appended(ORDERS, topic_id, Offset(1), WallMillis(-1), False))
+    assert faults(node) == [OFFSETS_CONTIGUOUS]
+
+
+def test_a_log_that_opens_with_a_broken_promise_takes_no_role() -> None:
+    node = node_with(partitions=2)
+    node.hold = {OpenLog}
+    node.send(creation("new"))
+    new = TopicPartition("new", 0)
+    (opening,) = [effect for effect in node.held if effect.partition == new]
+    epochs = (EpochEntry(LeaderEpoch(2), Offset(0)), EpochEntry(LeaderEpoch(1), Offset(5)))
+    node.tell(LogOpened(new, opening.topic_id, Offset(0), Offset(9), Offset(0), epochs, None, ()))
+    assert faults(node) == [EPOCHS_ASCEND]
+    assert written(node.ask(*produce(b"x", topic="new")))[0] == FAILED
     assert written(node.ask(*produce(b"x"))) == (0, 0)

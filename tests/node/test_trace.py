@@ -175,6 +175,7 @@ TOLD: list[tuple[NodeMoment, str]] = [
     (want.SaveHighWatermarks(((AT, O8),)), "save-high-watermarks orders-0=8"),
     (want.MeasureLogs(READ), "measure-logs 4"),
     (want.Note("info", "hello"), "note info: hello"),
+    (want.Fault(AT, "It holds", "here"), "fault orders-0 It holds"),
     (want.Serve(), "serve"),
     (want.Stop(40), "stop broker-epoch=40"),
 ]

@@ -45,6 +45,7 @@ from cotidal.log.metadata_store import METADATA_PARTITION
 from cotidal.messages.rpc.apis import APIS as KNOWN
 from cotidal.node.effects import (
     CloseConnection,
+    Fault,
     Note,
     PauseReading,
     Read,
@@ -184,6 +185,7 @@ class Running:
             **self._peers.obeys(),
             Read: read,
             Note: self._on_note,
+            Fault: self._on_partition_fault,
             Serve: self._on_serve,
             Stop: self._on_stop,
         }
@@ -241,6 +243,10 @@ class Running:
 
     def _on_note(self, effect: Note) -> None:
         self.journal.say(effect.level, effect.text)
+
+    def _on_partition_fault(self, effect: Fault) -> None:
+        self.counters.log_failures += 1
+        self.journal.error(effect.where)
 
     def _on_serve(self, effect: Serve) -> None:
         if not self._serving.done():

@@ -59,7 +59,7 @@ class NodeCollector:
             ("connections_refused", "Connections past a bound", counters.connections_refused),
             ("connections_idle_closed", "Connections closed as idle", counters.idle_closed),
             ("malformed_frames", "Requests that could not be read", counters.malformed_frames),
-            ("log_failures", "Logs that the disk failed", counters.log_failures),
+            ("log_failures", "Failures that took a log offline", counters.log_failures),
             ("turns", "Turns of the event loop that stepped the node", counters.turns),
         ):
             yield CounterMetricFamily(f"cotidal_{name}", text, value=total)

@@ -280,6 +280,16 @@ class Note(NamedTuple):
     text: str
 
 
+class Fault(NamedTuple):
+    """An assertion about one partition failed, and its replica is offline. A bug: whoever tests or
+    simulates takes it as the end."""
+
+    partition: TopicPartition
+    promise: str
+    where: str
+    """The lines that led to it, for whoever looks for the bug."""
+
+
 class Serve(NamedTuple):
     """The node is ready: clients may connect."""
 
@@ -317,6 +327,7 @@ Effect: TypeAlias = (
     | SaveHighWatermarks
     | MeasureLogs
     | Note
+    | Fault
     | Serve
     | Stop
 )

@@ -33,7 +33,7 @@ from cotidal.node.connections import Slot
 from cotidal.node.effects import Read, Want
 from cotidal.node.events import ReadDone
 from cotidal.node.hosting import Hosted
-from cotidal.node.partition_effects import obey
+from cotidal.node.partition_effects import move
 from cotidal.node.sessions import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
@@ -290,11 +290,7 @@ def _tell_leaders(state: NodeState, pending: PendingFetch, replica: FetchingRepl
                 asked.fetched.start_offset,
                 replica.broker_epoch,
             )
-            obey(
-                state,
-                asked.hosted,
-                on_follower_fetched(asked.hosted.replica, told, state.now),
-            )
+            move(state, asked.hosted, on_follower_fetched, told, state.now)
 
 
 def _admit(

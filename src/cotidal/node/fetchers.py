@@ -34,7 +34,7 @@ from cotidal.messages.rpc.fetch import FetchResponse, PartitionData
 from cotidal.messages.rpc.list_offsets import ListOffsetsResponse
 from cotidal.node import calls
 from cotidal.node.hosting import Hosted
-from cotidal.node.partition_effects import obey
+from cotidal.node.partition_effects import move
 from cotidal.node.state import NodeState
 from cotidal.values import LeaderEpoch, Millis, NodeId, Offset, TopicPartition
 
@@ -127,13 +127,13 @@ def on_fetch_answered(state: NodeState, asked: FetchCall, response: FetchRespons
         if told is None and error is ErrorCode.NONE:
             error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         answer = _answer(put, told, error)
-        obey(state, hosted, on_answered(hosted.replica, answer, state.now))
+        move(state, hosted, on_answered, answer, state.now)
     state.fetch_due[asked.leader] = None
 
 
 def on_appended(state: NodeState, hosted: Hosted, end_offset: Offset) -> None:
     """A follower's log has grown: its next question acknowledges that."""
-    obey(state, hosted, follower_appended(hosted.replica, end_offset))
+    move(state, hosted, follower_appended, end_offset)
     if hosted.replica.following is not None:
         state.fetch_due[hosted.replica.following.leader] = None
 
@@ -152,7 +152,7 @@ def on_ends_answered(state: NodeState, asked: EndsCall, response: ListOffsetsRes
         return
     if found.error_code != 0:
         refused = _answer(asked.question, None, ErrorCode(found.error_code))
-        obey(state, hosted, on_answered(hosted.replica, refused, state.now))
+        move(state, hosted, on_answered, refused, state.now)
         state.fetch_due[asked.leader] = None
         return
     if asked.end_offset is None:
@@ -160,7 +160,7 @@ def on_ends_answered(state: NodeState, asked: EndsCall, response: ListOffsetsRes
         _send_ends(state, asked, ends_api.EARLIEST)
         return
     ends = LeaderEnds(asked.question, Offset(found.offset), asked.end_offset)
-    obey(state, hosted, on_leader_ends(hosted.replica, ends))
+    move(state, hosted, on_leader_ends, ends)
     state.fetch_due[asked.leader] = None
 
 

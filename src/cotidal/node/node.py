@@ -186,6 +186,8 @@ class Node:
         """Everything that is done once for all that happened in a step."""
         state = self._state
         while True:
+            if state.faulted:
+                offline.on_faults(state)
             if state.dirty_fetches:
                 fetch.evaluate_dirty(state)
             if state.again:
@@ -201,8 +203,9 @@ class Node:
                 proposals.pump(state)
             if state.housing_due:
                 housing.pump(state)
-            if not self._talk_to_self() and not state.unblocked and not state.dirty_fetches:
-                break
+            if self._talk_to_self() or state.unblocked or state.dirty_fetches or state.faulted:
+                continue
+            break
         if state.gone and not state.stopping:
             self._stop()
         if state.touched:

@@ -17,11 +17,13 @@ Owns of a hosted partition: damaged_at.
 
 from __future__ import annotations
 
+import traceback
+
 from cotidal.core.cluster.registered import LOST_DIRECTORY, Partition
 from cotidal.core.partition.effects import LeadershipLost
 from cotidal.core.partition.replica import on_log_failed
 from cotidal.node import fetchers, housing
-from cotidal.node.effects import Note, TruncateTo
+from cotidal.node.effects import Fault, Note, TruncateTo
 from cotidal.node.events import LogFailed
 from cotidal.node.hosting import Hosted
 from cotidal.node.partition_effects import obey
@@ -29,6 +31,7 @@ from cotidal.node.state import NodeState
 from cotidal.values import NO_NODE, Offset
 
 ADVICE_DISK = "mend the disk and restart this node to open it again"
+ADVICE_FAULT = "please report the lines above; it is opened again when this node restarts"
 ADVICE_DAMAGE = (
     "it is fetched again once another replica leads; the last replica stays offline until this"
     " node restarts"
@@ -45,6 +48,20 @@ def on_failed(state: NodeState, event: LogFailed) -> None:
         # The cut met damage again: worth another one only if that lies before the first.
         damaged_at = damaged_at if damaged_at < hosted.damaged_at else None
     take_offline(state, hosted, event.reason, damaged_at=damaged_at)
+
+
+def on_faults(state: NodeState) -> None:
+    """At the end of a step: replicas whose machine has broken a promise in it."""
+    faulted, state.faulted = state.faulted, {}
+    for partition, fault in faulted.items():
+        hosted = state.hosted.get(partition)
+        where = "".join(traceback.format_exception(fault)).rstrip()
+        state.out.append(Fault(partition, str(fault), where))
+        if hosted is not None:
+            reason = hosted.replica.offline_reason or f"{partition}: {fault} does not hold"
+            on_log_failed(hosted.replica, reason)
+            state.out.append(Note("error", f"{reason}; this replica is offline: {ADVICE_FAULT}"))
+            take_offline(state, hosted, reason)
 
 
 def take_offline(

@@ -179,7 +179,12 @@ def on_log_start_moved(state: NodeState, event: StartMoved) -> None:
     hosted = state.hosted_of(event.partition, event.topic_id)
     if hosted is None or not hosted.replica.opened:
         return
-    if on_start_moved(hosted.replica, event.start_offset):
+    try:
+        epochs_changed = on_start_moved(hosted.replica, event.start_offset)
+    except AssertionError as fault:
+        state.faulted.setdefault(event.partition, fault)
+        return
+    if epochs_changed:
         state.out.append(SaveEpochs(event.partition, tuple(hosted.replica.epochs.entries)))
     start = hosted.replica.start_offset
     done = [waiting for waiting in hosted.deletions if waiting.offset <= start]

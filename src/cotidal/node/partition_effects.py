@@ -2,12 +2,14 @@
 
 Everything that moves a partition ends here, whether a client, a follower, a leader, the controller
 or the disk moved it. A fetch that is woken is only marked: node.fetch looks at it at the end of the
-step.
+step. An assertion of a replica's machine that fails takes that replica offline, and nothing else:
+node.offline does the rest at the end of the step.
 """
 
 from __future__ import annotations
 
-from typing import assert_never
+from collections.abc import Callable
+from typing import Concatenate, ParamSpec, assert_never
 
 from cotidal.core.partition.effects import (
     AdvanceLogStart,
@@ -23,6 +25,8 @@ from cotidal.core.partition.effects import (
     StartOver,
     Truncate,
 )
+from cotidal.core.partition.replica import Replica, on_log_failed
+from cotidal.errors import ErrorCode, Refusal
 from cotidal.messages.batch import Placed
 from cotidal.node import acks, offsets
 from cotidal.node.effects import AdvanceStart, Append, Note, SaveEpochs, SaveProducers, TruncateTo
@@ -30,6 +34,33 @@ from cotidal.node.effects import StartOver as StartLogOver
 from cotidal.node.hosting import Hosted
 from cotidal.node.state import NodeState
 from cotidal.values import NO_EPOCH, Offset
+
+P = ParamSpec("P")
+
+
+def move(
+    state: NodeState,
+    hosted: Hosted,
+    step: Callable[Concatenate[Replica, P], tuple[PartitionEffect, ...]],
+    *args: P.args,
+    **named: P.kwargs,
+) -> None:
+    """Move a replica's machine, and obey what it says."""
+    try:
+        effects = step(hosted.replica, *args, **named)
+    except AssertionError as fault:
+        on_fault(state, hosted, fault)
+        return
+    obey(state, hosted, effects)
+
+
+def on_fault(state: NodeState, hosted: Hosted, fault: AssertionError) -> Refusal:
+    """A promise about this replica is broken: it takes no part in anything from here on."""
+    replica = hosted.replica
+    reason = f"{replica.partition}: {fault or 'an assertion'} does not hold"
+    on_log_failed(replica, reason)
+    state.faulted.setdefault(replica.partition, fault)
+    return Refusal(ErrorCode.KAFKA_STORAGE_ERROR, reason)
 
 
 def obey(state: NodeState, hosted: Hosted, effects: tuple[PartitionEffect, ...]) -> None:

@@ -35,7 +35,7 @@ from cotidal.node.connections import Connection, Slot
 from cotidal.node.effects import Append, CloseConnection, SaveProducers
 from cotidal.node.events import Appended
 from cotidal.node.hosting import Hosted, Waiting
-from cotidal.node.partition_effects import wake_fetches, wake_replica_fetches
+from cotidal.node.partition_effects import on_fault, wake_fetches, wake_replica_fetches
 from cotidal.node.state import NodeState
 from cotidal.values import NO_TIMESTAMP, Millis, TopicPartition, Uuid, WallMillis
 
@@ -120,11 +120,17 @@ def on_log_appended(state: NodeState, event: Appended) -> None:
     if hosted is None or not hosted.replica.opened:  # deleted while the disk was writing
         return
     if hosted.replica.leadership is None:
-        fetchers.on_appended(state, hosted, event.end_offset)
+        if hosted.replica.offline_reason is None:
+            fetchers.on_appended(state, hosted, event.end_offset)
         return
     if event.append_time >= 0:
         hosted.stamps.append((event.end_offset, event.append_time))
-    for effect in on_appended(hosted.replica, event.end_offset, state.now):
+    try:
+        effects = on_appended(hosted.replica, event.end_offset, state.now)
+    except AssertionError as fault:
+        on_fault(state, hosted, fault)
+        return
+    for effect in effects:
         if isinstance(effect, Readable):
             wake_fetches(state, hosted)
         else:
@@ -158,7 +164,10 @@ def _admit(
     if hosted is None:
         return api.unknown_topic(version)
     batches = written.records or NO_BATCHES
-    verdict = admit_batch(hosted.replica, batches, acks=acks, rules=hosted.rules, wall=wall)
+    try:
+        verdict = admit_batch(hosted.replica, batches, acks=acks, rules=hosted.rules, wall=wall)
+    except AssertionError as fault:
+        return on_fault(state, hosted, fault)
     if isinstance(verdict, Admitted) and verdict.write:
         if not hosted.entries:
             state.touched[hosted.replica.partition] = hosted

@@ -17,7 +17,7 @@ from cotidal.errors import ErrorCode
 from cotidal.messages.rpc.alter_partition import AlterPartitionResponse
 from cotidal.messages.rpc.apis import ApiKey
 from cotidal.node import calls
-from cotidal.node.partition_effects import obey
+from cotidal.node.partition_effects import move
 from cotidal.node.state import NodeState
 from cotidal.values import LeaderEpoch, Millis, NodeId, PartitionEpoch, TopicPartition
 
@@ -107,7 +107,7 @@ def on_ticked(state: NodeState) -> None:
         return
     state.next_shrink = Millis(state.now + shrink_interval(state))
     for hosted in list(state.hosted.values()):
-        obey(state, hosted, shrink_isr(hosted.replica, state.now))
+        move(state, hosted, shrink_isr, state.now)
 
 
 def next_deadline(state: NodeState) -> Millis | None:
@@ -127,7 +127,7 @@ def lag_max_ms(state: NodeState) -> int:
 def _deliver(state: NodeState, partition: TopicPartition, answer: IsrAnswered) -> None:
     hosted = state.hosted.get(partition)
     if hosted is not None:
-        obey(state, hosted, on_isr_answered(hosted.replica, answer, state.now))
+        move(state, hosted, on_isr_answered, answer, state.now)
         if answer.error not in (ErrorCode.NONE,):
             state.isr_retry_at = Millis(state.now + RETRY_MS)
 

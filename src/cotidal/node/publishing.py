@@ -27,7 +27,7 @@ from cotidal.core.partition.leader import (
     on_partition_changed,
     stop_leading,
 )
-from cotidal.core.partition.replica import Appointment, on_log_opened
+from cotidal.core.partition.replica import Appointment, Replica, on_log_opened
 from cotidal.messages.producers import ProducerSnapshot
 from cotidal.messages.records.metadata import (
     BrokerRegistrationChangeRecord,
@@ -44,7 +44,7 @@ from cotidal.node import fetchers, housing, offline, proposals
 from cotidal.node.effects import ConfigureLog, DeleteLog, OpenLog
 from cotidal.node.events import LogOpened
 from cotidal.node.hosting import Hosted
-from cotidal.node.partition_effects import obey
+from cotidal.node.partition_effects import move
 from cotidal.node.state import NodeState
 from cotidal.settings import topic_settings
 from cotidal.values import BrokerEpoch, NodeId, TopicPartition, Uuid
@@ -126,34 +126,42 @@ def on_opened(state: NodeState, event: LogOpened) -> None:
     state.opening.pop(event.partition, None)
     producers = event.producers
     assert producers is None or isinstance(producers, ProducerSnapshot)
-    effects: tuple[PartitionEffect, ...] = ()
-    if hosted.cutting:
-        hosted.cutting = False
+    cut, hosted.cutting = hosted.cutting, False
+    if cut:
         offline.on_cut(hosted)
-        effects = on_log_cut(
-            hosted.replica,
-            start_offset=event.start_offset,
-            end_offset=event.end_offset,
-            epochs=event.epochs,
-            producers=producers,
-            headers_after=event.headers_after,
-        )
-    else:
-        on_log_opened(
-            hosted.replica,
-            start_offset=event.start_offset,
-            end_offset=event.end_offset,
-            high_watermark=event.high_watermark,
-            epochs=event.epochs,
-            producers=producers,
-            headers_after=event.headers_after,
-        )
-    obey(state, hosted, effects)
+    elif hosted.replica.offline_reason is not None:
+        return  # it has failed while the disk was at work
+    move(state, hosted, _rebuild, event, producers, cut=cut)
     housing.say(state, hosted, hosted.directory)
     told = state.controller.committed.partition(*event.partition)
     if told is not None:
         _take_role(state, hosted, told)
     fetchers.follow(state, hosted)
+
+
+def _rebuild(
+    replica: Replica, event: LogOpened, producers: ProducerSnapshot | None, *, cut: bool
+) -> tuple[PartitionEffect, ...]:
+    """What the core knows of the log, from what the disk found in it."""
+    if cut:
+        return on_log_cut(
+            replica,
+            start_offset=event.start_offset,
+            end_offset=event.end_offset,
+            epochs=event.epochs,
+            producers=producers,
+            headers_after=event.headers_after,
+        )
+    on_log_opened(
+        replica,
+        start_offset=event.start_offset,
+        end_offset=event.end_offset,
+        high_watermark=event.high_watermark,
+        epochs=event.epochs,
+        producers=producers,
+        headers_after=event.headers_after,
+    )
+    return ()
 
 
 def topic_values(state: NodeState, image: Image, topic: str) -> Mapping[str, str]:
@@ -211,18 +219,17 @@ def _take_role(state: NodeState, hosted: Hosted, told: Partition) -> None:
     )
     leads = replica.leadership is not None and replica.leader_epoch >= told.leader_epoch
     take = on_partition_changed if leads else become_leader
-    obey(state, hosted, take(replica, appointment, state.now))
+    move(state, hosted, take, appointment, state.now)
 
 
 def _stop_leading(state: NodeState, hosted: Hosted, told: Partition) -> None:
     replica = hosted.replica
     if told.leader < 0:
-        obey(state, hosted, stop_leading(replica, f"{replica.partition} has no leader"))
+        move(state, hosted, stop_leading, f"{replica.partition} has no leader")
         follower.stop_following(replica)
         fetchers.forget(state, replica.partition)
         return
-    follow = follower.follow(replica, leader=told.leader, epoch=told.leader_epoch)
-    obey(state, hosted, follow)
+    move(state, hosted, follower.follow, leader=told.leader, epoch=told.leader_epoch)
     fetchers.follow(state, hosted)
 
 
@@ -280,7 +287,7 @@ def _drop_topic(state: NodeState, topic_id: Uuid) -> None:
 
 def _drop(state: NodeState, hosted: Hosted) -> None:
     replica = hosted.replica
-    obey(state, hosted, stop_leading(replica, f"{replica.partition} is no longer here"))
+    move(state, hosted, stop_leading, f"{replica.partition} is no longer here")
     fetchers.forget(state, replica.partition)
     del state.hosted[replica.partition]
     state.opening.pop(replica.partition, None)

@@ -81,6 +81,7 @@ class NodeState:
         "doubts",
         "ends_under_way",
         "entropy",
+        "faulted",
         "fetch_bytes_max",
         "fetch_due",
         "fetch_sequence",
@@ -133,6 +134,8 @@ class NodeState:
         self.hosted: dict[TopicPartition, Hosted] = {}
         self.touched: dict[TopicPartition, Hosted] = {}
         """Partitions with batches admitted in this step."""
+        self.faulted: dict[TopicPartition, AssertionError] = {}
+        """Replicas of which a promise was found broken in this step."""
         self.parked_produces: dict[PendingProduce, None] = {}
         self.produce_due = Millis(1 << 62)
         """When the first of them may have waited for too long."""

@@ -143,6 +143,8 @@ def _effect(effect: want.Effect, names: Names) -> _Words:
             return "measure-logs", str(token)
         case want.Note(level=level, text=text):
             return "note", f"{level}: {text}"
+        case want.Fault(partition=partition, promise=promise):
+            return "fault", f"{partition} {promise}"
         case want.Serve():
             return "serve", ""
         case want.Stop(broker_epoch=epoch):

@@ -27,6 +27,7 @@ from cotidal.sim.disk import DATA, Disk, DiskFault, Speed, snapshot_told
 from cotidal.sim.network import Connection, HostId, Network
 from cotidal.sim.peers import Peers
 from cotidal.sim.server import Gate, Server, gate
+from cotidal.sim.violation import Violation
 from cotidal.values import BrokerEpoch, NodeId, TopicPartition, Uuid, WallMillis
 from cotidal.wire.metadata_batch import read_metadata_batches
 
@@ -171,6 +172,7 @@ class Process:
             fx.KeepConnected: self.peers.keep_connected,
             **self.disk.obeys(),
             fx.Note: _nothing,
+            fx.Fault: _on_fault,
             fx.Serve: self._on_serve,
             fx.Stop: self._on_stop,
         }
@@ -313,6 +315,11 @@ class Process:
         files.unlink(CLEAN_MARK)
         files.sync_directory(DATA)
         return True, epoch
+
+
+def _on_fault(effect: fx.Fault) -> None:
+    """A node would go on without this replica; a run ends."""
+    raise Violation(effect.promise, f"{effect.partition}: {effect.where}")
 
 
 def _nothing(effect: object) -> None:
