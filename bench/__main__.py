@@ -7,6 +7,7 @@ is missed and ``--strict`` is given or something failed, 2 for a wrong command l
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
 import platform
@@ -24,6 +25,7 @@ from bench.server import ServerFailed
 from bench.table import as_json, as_text
 
 OURS = "cotidal"
+COMPILED = "compiled"
 THEIRS = f"Kafka {apache_kafka.VERSION}"
 
 
@@ -32,6 +34,9 @@ def main() -> int:
     signal.signal(signal.SIGTERM, _stop)  # so that what was started is stopped
     plan = (quick if asked.quick else full)(asked.brokers)
     contestants = _contestants(asked.only)
+    if asked.compiled is not None:
+        cook = functools.partial(cotidal_cluster.recipe, python=asked.compiled)
+        contestants = (*contestants, Contestant(COMPILED, cook))
     try:
         with tempfile.TemporaryDirectory(
             prefix="cotidal-bench-", dir=asked.work, ignore_cleanup_errors=True
@@ -51,6 +56,9 @@ def main() -> int:
         print(json.dumps({"machine": _machine(), "brokers": asked.brokers, "rows": rows}, indent=1))
     else:
         print(as_text(standings, OURS, THEIRS))
+        if asked.compiled is not None:
+            without_goals = [each._replace(row=each.row._replace(goal=None)) for each in standings]
+            print(as_text(without_goals, COMPILED, OURS))
     missed = any(standing.is_met(OURS, THEIRS) is False for standing in standings)
     return 1 if asked.strict and missed else 0
 
@@ -62,6 +70,11 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--json", action="store_true", help="every sample, as JSON")
     parser.add_argument("--strict", action="store_true", help="status 1 when a goal is missed")
     parser.add_argument("--only", choices=("kafka", "cotidal"), help="one contestant")
+    parser.add_argument(
+        "--compiled",
+        metavar="PYTHON",
+        help="a third contestant: the cotidal of this interpreter (.venv-compiled/bin/python)",
+    )
     parser.add_argument(
         "--work", type=Path, help="where data goes (default: the temporary directory)"
     )

@@ -122,3 +122,8 @@ def handler(key: int) -> ModuleType:
     """The module of an API that is in one of the tables."""
     assert key in APIS or key in INTERNAL, key
     return import_module(f"cotidal.api.{KNOWN[key].module}")
+
+
+def refusals() -> ModuleType:
+    """How each API says that this node cannot decide: it knows the messages of all of them."""
+    return import_module("cotidal.api.refusing")

@@ -24,7 +24,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from typing import Final, NamedTuple, NoReturn
 
-from cotidal.api.registry import APIS, INTERNAL, QUORUM, handler
+from cotidal.api.registry import APIS, INTERNAL, QUORUM, handler, refusals
 from cotidal.broker.config import BrokerConfig
 from cotidal.broker.main import EXIT_FAILED, EXIT_FAULT, EXIT_STOPPED, run_broker
 from cotidal.messages.rpc.apis import APIS as KNOWN
@@ -180,6 +180,7 @@ def _import_everything() -> None:
         import uvloop  # noqa: F401
     for key in (*APIS, *INTERNAL):
         handler(key)
+    refusals()
     for key in (*APIS, *INTERNAL, *QUORUM):
         module_codecs("rpc", KNOWN[key].module)
     for name in ("metadata", "quorum"):

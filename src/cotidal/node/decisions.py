@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections import deque
 from typing import NamedTuple, TypeAlias, cast
 
-from cotidal.api import refusing
+from cotidal.api.registry import refusals
 from cotidal.core.cluster import duties as periodic
 from cotidal.core.cluster.controller import Controller
 from cotidal.core.cluster.decide.features import bootstrap_records
@@ -203,7 +203,7 @@ def follow(state: NodeState) -> None:
 def refuse(state: NodeState, slot: Slot) -> None:
     """This node cannot decide: the asker looks for the controller again."""
     request = slot.request
-    reply = refusing.not_controller(request.api_key, request.message)
+    reply = refusals().not_controller(request.api_key, request.message)
     slot.connection.answer(slot, reply, state.out)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from cotidal.core.partition.leader import WriteRules
 from cotidal.core.partition.replica import Replica
@@ -20,15 +20,33 @@ if TYPE_CHECKING:
     from cotidal.node.offsets import PendingDelete
 
 
-class Waiting(NamedTuple):
+class Waiting:
     """One partition of a parked Produce: answered when ``required`` has been reached."""
 
-    required: Offset
-    pending: PendingProduce
-    topic_position: int
-    partition_position: int
-    base_offset: Offset
-    timestamp: WallMillis
+    __slots__ = (
+        "base_offset",
+        "partition_position",
+        "pending",
+        "required",
+        "timestamp",
+        "topic_position",
+    )
+
+    def __init__(
+        self,
+        required: Offset,
+        pending: PendingProduce,
+        topic_position: int,
+        partition_position: int,
+        base_offset: Offset,
+        timestamp: WallMillis,
+    ) -> None:
+        self.required = required
+        self.pending = pending
+        self.topic_position = topic_position
+        self.partition_position = partition_position
+        self.base_offset = base_offset
+        self.timestamp = timestamp
 
 
 class WaitingLine:

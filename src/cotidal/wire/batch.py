@@ -14,6 +14,9 @@ Records inside a batch are not read here: see records.py.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
+from importlib.machinery import PathFinder
+from importlib.util import module_from_spec
 from struct import Struct
 from typing import Final
 
@@ -40,6 +43,7 @@ _pack_crc: Final = Struct(">I").pack_into
 _new: Final = tuple.__new__
 
 
+@cache
 def _table() -> tuple[int, ...]:
     table = []
     for byte in range(256):
@@ -50,24 +54,27 @@ def _table() -> tuple[int, ...]:
     return tuple(table)
 
 
-_CRC_TABLE: Final = _table()
-
-
 def slow_crc32c(buffer: Buffer | bytearray) -> int:
     """CRC-32C in plain Python: for places without the extension, such as a browser."""
     value = 0xFFFFFFFF
-    table = _CRC_TABLE
+    table = _table()
     for byte in buffer:
         value = table[(value ^ byte) & 0xFF] ^ (value >> 8)
     return value ^ 0xFFFFFFFF
 
 
 def _fast_crc32c() -> Callable[[Buffer | bytearray], int]:
-    try:
-        from crc32c import crc32c as fast
-    except ImportError:
+    """The extension alone: its package reads its own version from disk and defines a command line,
+    which would be a tenth of a broker's start."""
+    package = PathFinder.find_spec("crc32c")
+    if package is None or package.submodule_search_locations is None:
         return slow_crc32c
-    return fast  # type: ignore[no-any-return, unused-ignore]
+    extension = PathFinder.find_spec("crc32c._crc32c", package.submodule_search_locations)
+    if extension is None or extension.loader is None:
+        return slow_crc32c
+    module = module_from_spec(extension)
+    extension.loader.exec_module(module)
+    return module.crc32c  # type: ignore[no-any-return]
 
 
 crc32c: Final = _fast_crc32c()

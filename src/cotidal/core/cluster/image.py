@@ -185,21 +185,23 @@ class Topic:
         return f"Topic({self.name!r}, {len(self.partitions)} partitions)"
 
 
+_SAID: Final = (
+    "brokers",
+    "configs",
+    "controllers",
+    "features",
+    "kept",
+    "next_producer_id",
+    "quotas",
+    "topic_names",
+    "topics",
+)
+
+
 class Image:
     """The state of the cluster after some prefix of the metadata log."""
 
-    __slots__ = (
-        "brokers",
-        "configs",
-        "controllers",
-        "features",
-        "kept",
-        "next_producer_id",
-        "quotas",
-        "topic_names",
-        "topics",
-        "version",
-    )
+    __slots__ = (*_SAID, "version")
 
     def __init__(self) -> None:
         self.brokers: dict[NodeId, Broker] = {}
@@ -431,9 +433,6 @@ class Image:
                 broker_id=0, broker_epoch=0, next_producer_id=self.next_producer_id
             )
         yield from self.kept.values()
-
-
-_SAID: Final = tuple(name for name in Image.__slots__ if name != "version")
 
 
 def check(image: Image) -> None:

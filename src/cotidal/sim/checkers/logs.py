@@ -287,7 +287,8 @@ class LogChecker:
         if told is None:
             return
         seen = self._ghost.partition(hosted.replica.topic_id, partition.partition)
-        if node_id in (*told.isr, *told.elr) and end < seen.true_high_watermark:
+        eligible = node_id in told.isr or node_id in told.elr
+        if eligible and end < seen.true_high_watermark:
             raise Violation(
                 ELIGIBLE_NEVER_CUT,
                 f"node {node_id} cuts {partition} to {end}; {seen.true_high_watermark} is committed"
