@@ -7,13 +7,17 @@ Peers are not our own: no question, answer or fetch may ever be one.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from itertools import product
+from pathlib import Path
 
 import pytest
 
 from cotidal.core.partition import follower as follower_side
 from cotidal.core.partition import leader as leader_side
+from cotidal.core.partition import nearest, reading
+from cotidal.core.partition import replica as replica_module
 from cotidal.core.partition.effects import ProposeIsr, StartOver, Truncate
 from cotidal.core.partition.epochs import EpochEnd
 from cotidal.core.partition.follower import (
@@ -23,8 +27,10 @@ from cotidal.core.partition.follower import (
     follow,
     on_answered,
     on_leader_ends,
+    on_log_cut,
     question,
     question_of_ends,
+    stop_following,
 )
 from cotidal.core.partition.leader import (
     IsrAnswered,
@@ -34,17 +40,20 @@ from cotidal.core.partition.leader import (
     admit_delete,
     become_leader,
     on_isr_answered,
+    on_partition_changed,
     shrink_isr,
     stop_leading,
 )
+from cotidal.core.partition.nearest import select_read_replica
 from cotidal.core.partition.reading import (
     Diverged,
     Granted,
     admit_fetch,
     admit_replica_fetch,
     check_leader_epoch,
+    latest_offset,
 )
-from cotidal.core.partition.replica import Replica, on_log_failed, on_start_moved
+from cotidal.core.partition.replica import Replica, on_log_failed, on_rolled, on_start_moved
 from cotidal.core.trace import Moment, as_json, line, state_json, state_line
 from cotidal.errors import ErrorCode, Refusal
 from cotidal.messages.batch import Batches
@@ -60,7 +69,7 @@ from cotidal.values import (
     WallMillis,
 )
 from headers import header, one_batch
-from replicas import appointment, fetched, following, leading, opened, write
+from replicas import appointment, epochs_of, fetched, following, leading, opened, write
 
 NOW = Millis(50_000)
 RULES = WriteRules(1_000, 2_000, 3_600_000, stamps_time=False)
@@ -277,9 +286,75 @@ def disk_fails(replica: Replica) -> object:
     return ()
 
 
+def told_that_nobody_leads(replica: Replica) -> object:
+    stop_following(replica)
+    return stop_leading(replica, "nobody leads")
+
+
+def metadata_changes(replica: Replica) -> object:
+    """Other settings, another ISR, fewer replicas: what is older than what is known, and newer."""
+    effects: tuple[object, ...] = ()
+    if replica.leadership is None:
+        return effects
+    epoch = replica.leadership.epoch
+    for partition_epoch, isr, replicas in (
+        (1, (1,), (1, 2, 3)),
+        (9, (1, 2), (1, 2, 3)),
+        (12, (1, 2, 3), (1, 2, 3)),
+        (13, (1,), (1, 3)),
+    ):
+        told = appointment(
+            epoch=epoch, partition_epoch=partition_epoch, isr=isr, replicas=replicas, min_isr=2
+        )
+        effects += on_partition_changed(replica, told, NOW)
+    return effects
+
+
+def disk_answers(replica: Replica) -> object:
+    """It has written all that it was given, or cut the log, or opened it."""
+    if replica.offline_reason is not None:
+        return ()
+    if not replica.opened:
+        return on_log_cut(
+            replica,
+            start_offset=Offset(2),
+            end_offset=Offset(5),
+            epochs=epochs_of((1, 2)),
+            producers=None,
+            headers_after=(),
+        )
+    if replica.leadership is not None:
+        return leader_side.on_appended(replica, replica.next_offset, NOW)
+    return follower_side.on_appended(replica, replica.next_offset)
+
+
+def segment_rolls(replica: Replica) -> object:
+    return on_rolled(replica)
+
+
+def consumers_look(replica: Replica) -> object:
+    """Of a leader only: whoever asks for them has found out that it leads."""
+    if replica.leadership is not None:
+        for isolation_level in (0, 1):
+            latest = latest_offset(replica, isolation_level=isolation_level)
+            assert isinstance(latest, Refusal) or latest <= replica.high_watermark
+        racks = {NodeId(1): "a", NodeId(2): "b", NodeId(3): "b"}
+        for rack, offset in product(("a", "b", "c", ""), (0, 7, 99)):
+            chosen = select_read_replica(
+                replica, client_rack=rack, racks=racks, offset=Offset(offset)
+            )
+            assert chosen in racks
+    return ()
+
+
 EVENTS: tuple[Event, ...] = (
     told_of_a_leader,
     told_to_stop,
+    told_that_nobody_leads,
+    metadata_changes,
+    disk_answers,
+    segment_rolls,
+    consumers_look,
     answers,
     ends_of_the_leader,
     answers_about_the_isr,
@@ -289,6 +364,21 @@ EVENTS: tuple[Event, ...] = (
     deletions,
     disk_fails,
 )
+
+
+def test_no_transition_is_forgotten() -> None:
+    """Whatever takes a replica is tried in every state, or its fault is looked for."""
+    tried = Path(__file__).read_text(encoding="utf-8")
+    for module in (leader_side, follower_side, replica_module, reading, nearest):
+        for name, function in inspect.getmembers(module, inspect.isfunction):
+            parameters = list(inspect.signature(function).parameters)
+            is_own = function.__module__ == module.__name__ and not name.startswith("_")
+            if is_own and parameters[:1] == ["replica"] and name not in INSIDE:
+                assert f"{name}(" in tried, name
+
+
+INSIDE = {"advance_high_watermark", "on_follower_fetched", "on_log_opened"}
+"""Part of other transitions; by way of support.replicas, which every state here begins with."""
 
 
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.__name__)

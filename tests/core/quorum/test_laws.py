@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import product
+from typing import get_args
 
 import pytest
 
@@ -145,6 +146,57 @@ def test_every_other_event_in_every_state_keeps_every_promise(place: str) -> Non
         bench.wait(5_000)
         if place == "Stopping" or any(isinstance(e, ev.ShutdownAsked) for e in (first, second)):
             assert len(bench.of(fx.Stopped)) == 1
+
+
+def others(bench: Bench) -> list[ev.Event]:
+    """Every event that is neither question nor answer and may come at any time."""
+    committed = bench.q.high_watermark
+    return [
+        ev.Ticked(),
+        ev.ShutdownAsked(),
+        ev.ProposalMade("handle", 1, 1, bench.q.epoch),
+        ev.PeerConnected(NodeId(2)),
+        ev.PeerUnreachable(NodeId(2), refused=True),
+        ev.SnapshotWritten(snapshot(committed, bench.q.log.epoch_before(committed))),
+    ]
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("number", range(6))
+def test_every_event_while_the_disk_is_busy_reveals_nothing_that_is_not_durable(
+    place: str, number: int
+) -> None:
+    bench = PLACES[place]()
+    durable_epoch = bench.q.epoch
+    bench.hold = True
+    bench.step(ev.ProposalMade("handle", 2, 2, bench.q.epoch))
+    bench.vote(3, epoch=bench.q.epoch + 1, last_epoch=99, end=99)
+    bench.step(others(bench)[number])
+    before = len(bench.effects)
+    for question in questions(bench, 1):
+        bench.ask(question)
+    for effect in bench.effects[before:]:
+        if isinstance(effect, fx.Answer):
+            assert effect.message.hint.epoch <= durable_epoch
+        elif isinstance(effect, fx.Ask) and isinstance(effect.message, said.Vote):
+            assert effect.message.epoch <= durable_epoch
+    bench.hold = False
+    while bench.pending:
+        bench.release()
+    bench.wait(5_000)
+
+
+def test_no_event_is_forgotten() -> None:
+    """Started comes once, and Persisted only to a Persist: the bench brings both."""
+    bench = Bench().start()
+    tried = {type(event) for event in others(bench)} | {ev.Asked, ev.Answered}
+    assert tried | {ev.Started, ev.Persisted} == set(get_args(ev.Event))
+
+
+def test_no_question_and_no_answer_is_forgotten() -> None:
+    bench = Bench().start()
+    assert {type(each) for each in questions(bench, 0)} == set(get_args(said.Question))
+    assert {type(each) for each in replies(bench, 0)} == set(get_args(said.Reply))
 
 
 @pytest.mark.parametrize("place", PLACES)
