@@ -1,0 +1,76 @@
+"""What a follower's fetch does at its leader, and what it is answered."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from asking import fetch, node_with, produce
+from cotidal.core.partition.progress import Progress
+from cotidal.core.partition.replica import Leadership, Replica
+from cotidal.values import BrokerEpoch, Millis, NodeId, Offset, TopicPartition
+from lone_node import LoneNode
+
+FOLLOWER = NodeId(2)
+
+
+def leader_and_follower() -> tuple[LoneNode, Replica, Leadership]:
+    """Node 1 leads one record; node 2 is in the ISR and has nothing yet."""
+    node = node_with()
+    state = node.node._state
+    brokers = state.controller.committed.brokers
+    brokers[FOLLOWER] = brokers[NodeId(1)]._replace(node_id=FOLLOWER, epoch=BrokerEpoch(9))
+    replica = state.hosted[TopicPartition("orders", 0)].replica
+    assert replica.leadership is not None
+    replica.leadership.isr = (NodeId(1), FOLLOWER)
+    progress = replica.leadership.followers[FOLLOWER] = Progress(caught_up=Millis(0))
+    progress.end_offset = Offset(0)
+    node.ask(*produce(b"a", acks=1))
+    return node, replica, replica.leadership
+
+
+def ask(node: LoneNode, offset: int, *, last_epoch: int = -1) -> Any:
+    key, version, request = fetch(offset, max_wait_ms=0)
+    (topic,) = request.topics
+    partition = topic.partitions[0]._replace(last_fetched_epoch=last_epoch, log_start_offset=0)
+    request = request._replace(
+        replica_id=FOLLOWER, topics=(topic._replace(partitions=(partition,)),)
+    )
+    return node.ask(key, version, request).responses[0].partitions[0]
+
+
+def test_an_answer_carries_the_high_watermark_from_before_its_own_fetch() -> None:
+    node, replica, _ = leader_and_follower()
+    first = ask(node, 0)
+    assert first.records.data
+    assert (first.high_watermark, replica.high_watermark) == (0, 0)
+    second = ask(node, 1)
+    assert (second.high_watermark, replica.high_watermark) == (0, 1)
+    assert ask(node, 1).high_watermark == 1
+
+
+def test_a_follower_reads_beyond_the_high_watermark() -> None:
+    node, replica, _ = leader_and_follower()
+    assert replica.high_watermark == 0
+    assert ask(node, 0).records.data
+
+
+def test_a_diverging_fetch_moves_nothing_of_what_the_leader_knows() -> None:
+    node, replica, leadership = leader_and_follower()
+    told = ask(node, 5, last_epoch=0)
+    assert told.diverging_epoch == (0, 1)
+    assert not told.records.data
+    assert leadership.followers[FOLLOWER].end_offset == 0
+    assert replica.high_watermark == 0
+
+
+def test_a_fetch_completes_what_waited_for_it() -> None:
+    node, _, _ = leader_and_follower()
+    before = len(node.replies)
+    node.send(produce(b"b"), connection=1)
+    assert len(node.replies) == before
+    node.connect(2)
+    for offset in (0, 2):
+        key, version, request = fetch(offset, max_wait_ms=0)
+        node.send((key, version, request._replace(replica_id=FOLLOWER)), connection=2)
+    told = [reply.message for reply in node.replies if reply.connection == 1][-1]
+    assert told.responses[0].partition_responses[0][:3] == (0, 0, 1)
