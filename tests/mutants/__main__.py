@@ -6,8 +6,9 @@
     python -m tests.mutants --campaign --seeds 500 --afresh --keep --markdown
 
 Each bug is planted in a copy of the product. Two hunters look for it, neither knowing of the other:
-the scripts, and a campaign of the simulator. The unpatched product goes first, and has to pass
-every run that a bug is found by: a run that the house itself fails finds nothing.
+the scripts, and a campaign of the simulator. What both miss is shown to the unit tests of its room;
+a bug that only they find is told apart. The unpatched product goes first, and has to pass every run
+that a bug is found by: a run that the house itself fails finds nothing.
 
 A campaign begins with the run that found the bug before (stories/), unless it is told --afresh.
 Exit status 1 if a bug was found by nobody.
@@ -41,6 +42,8 @@ class Verdict(NamedTuple):
     """The first story that is told otherwise, and how many are."""
     run: dict[str, Any] | None
     """What hunt.py found; None if it was not asked."""
+    test: str | None = None
+    """The first unit test that fails; asked only where the others found nothing."""
 
     @property
     def is_killed(self) -> bool:
@@ -65,7 +68,10 @@ def main() -> None:
             plant(tree, mutant)
             script = first_script(tree) if not options.campaign else None
             run = _hunt(tree, house, mutant, options) if not options.scripts else None
-            verdicts.append(Verdict(mutant, script, run))
+            verdict = Verdict(mutant, script, run)
+            if not verdict.is_killed and not options.scripts and not options.campaign:
+                verdict = verdict._replace(test=first_test(tree, mutant))
+            verdicts.append(verdict)
             print(report.line(verdicts[-1]), flush=True)
             if options.keep and verdicts[-1].by_campaign:
                 _keep(verdicts[-1])
@@ -74,7 +80,7 @@ def main() -> None:
     if options.markdown:
         for line in report.table(verdicts):
             print(line)
-    sys.exit(0 if all(verdict.is_killed for verdict in verdicts) else 1)
+    sys.exit(0 if all(verdict.is_killed or verdict.test for verdict in verdicts) else 1)
 
 
 def _options() -> argparse.Namespace:
@@ -97,6 +103,7 @@ def _options() -> argparse.Namespace:
 
 
 def first_script(tree: Path) -> str | None:
+    """The first story that is told otherwise, and how many are; None if all are told as written."""
     told = _python(
         tree, "-m", "pytest", "tests/test_scripts.py", "--tb=no", "-rf", "-p", "no:xdist"
     )
@@ -107,6 +114,16 @@ def first_script(tree: Path) -> str | None:
         raise SystemExit(f"the scripts could not be run:\n{told.stdout}\n{told.stderr}")
     story = failed[0].partition("[")[2].partition("]")[0]
     return story if len(failed) == 1 else f"{story} and {len(failed) - 1} more"
+
+
+def first_test(tree: Path, mutant: Mutant) -> str | None:
+    """The first unit test of the file's room that fails."""
+    room = HOUSE / "tests" / Path(mutant.file).parent
+    while not room.is_dir():
+        room = room.parent
+    told = _python(tree, "-m", "pytest", str(room), "-x", "--tb=no", "-rfE", "-p", "no:xdist")
+    failed = [line for line in told.stdout.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+    return failed[0].split(" ")[1].rpartition("::")[2] if failed else None
 
 
 def _hunt(tree: Path, house: Path, mutant: Mutant, options: argparse.Namespace) -> dict[str, Any]:

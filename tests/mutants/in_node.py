@@ -129,6 +129,24 @@ NODE_MUTANTS: Final = (
         ("controller-only", "harsh"),
     ),
     Mutant(
+        "snapshot-past-commit",
+        "a snapshot of the metadata log holds committed records only (KIP-630)",
+        "node/snapshots.py",
+        "    records = tuple(state.controller.committed.records())",
+        "    decider = state.controller.controller\n"
+        "    image = state.controller.committed if decider is None else decider.image\n"
+        "    records = tuple(image.records())",
+        ("snapshots",),
+    ),
+    Mutant(
+        "snapshot-loaded-over-the-image",
+        "a snapshot that is loaded takes the place of all that was applied before (KIP-630)",
+        "node/snapshots.py",
+        "    image = Image()\n",
+        "    image = state.controller.committed\n",
+        ("snapshots",),
+    ),
+    Mutant(
         "replies-out-of-order",
         "replies leave a connection in the order of its requests",
         "node/connections.py",

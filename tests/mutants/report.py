@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def line(verdict: Verdict) -> str:
-    hunters = [_script(verdict.script), _campaign(verdict.run)]
+    hunters = [_script(verdict.script), _campaign(verdict.run), _test(verdict.test)]
     told = "; ".join(each for each in hunters if each)
     return f"{'killed' if verdict.is_killed else 'ALIVE ':6}  {verdict.mutant.name:40} {told}"
 
@@ -23,6 +23,9 @@ def summary(verdicts: Sequence[Verdict], seconds: float) -> Iterator[str]:
         f"{killed} of {len(verdicts)} killed: {by_script} by a script, {by_campaign} by a campaign"
         f" alone; {seconds:.0f} s"
     )
+    by_test = [verdict.mutant.name for verdict in verdicts if verdict.test]
+    if by_test:
+        yield f"found by unit tests only: {', '.join(by_test)}"
 
 
 def table(verdicts: Sequence[Verdict]) -> Iterator[str]:
@@ -41,6 +44,10 @@ def table(verdicts: Sequence[Verdict]) -> Iterator[str]:
 
 def _script(script: str | None) -> str:
     return "" if script is None else f"script {script}"
+
+
+def _test(test: str | None) -> str:
+    return "" if test is None else f"only by the unit test {test}"
 
 
 def _campaign(run: dict[str, Any] | None) -> str:
