@@ -64,6 +64,7 @@ METADATA_ASCENDS: Final = (
     "what is committed of the metadata never becomes less, also from one quorum leader to the next"
 )
 QUORUM_LEADER_HOLDS_COMMITTED: Final = "a quorum leader's log holds all that was ever committed"
+TOPICS_STAY_APART: Final = "what was written to a deleted topic is never read from its namesake"
 IMAGES_EQUAL: Final = "two nodes that applied the same metadata say the same of the cluster"
 ELECTED_FROM_ELIGIBLE: Final = (
     "whoever is elected was in the ISR, else in the ELR, else the last leader, unless the topic"
@@ -83,4 +84,5 @@ BROKERS_REGISTER: Final = "a live broker is registered, in the incarnation that 
 BROKERS_UNFENCE: Final = "a live broker is unfenced"
 REASSIGNMENT_ENDS: Final = "a reassignment comes to its end"
 QUORUM_LEADER_APPEARS: Final = "a majority of voters elects a leader"
+READS_REACH_THE_END: Final = "every consumer comes to read everything, wherever it reads"
 STABLE_OFFSET_FOLLOWS: Final = "the last stable offset reaches the high watermark"

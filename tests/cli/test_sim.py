@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -94,3 +95,16 @@ def test_shrinking_may_be_turned_off(here: Path) -> None:
 def test_an_unknown_plan_is_answered_with_the_nearest() -> None:
     _, sentence = refused(2, "run", "--plan", "hash")
     assert sentence.startswith("there is no plan 'hash'; did you mean 'harsh'?")
+
+
+def test_the_probes_are_listed_with_the_plan_that_must_meet_them() -> None:
+    told = said("probes")
+    assert "an ISR shrinks to one" in told
+    assert "seesaw" in told
+
+
+def test_the_probes_are_counted() -> None:
+    told = said("probes", "--plan", "unclean-on", "--seeds", "2", "--jobs", "1", "--json")
+    (row,) = json.loads(told)
+    assert (row["situation"], row["runs"]) == ("an unclean leader is elected", 2)
+    assert 0 <= row["met_in"] <= 2

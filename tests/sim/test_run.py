@@ -14,6 +14,7 @@ from cotidal.sim.faults.schedule import draw_schedule
 from cotidal.sim.plan import PLANS
 from cotidal.sim.run import Run, run
 from cotidal.sim.trace import Trace
+from cotidal.sim.workloads.consumer import Consumer
 
 SHORT = 5
 
@@ -107,10 +108,19 @@ def test_lines_are_made_only_when_they_are_read(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_run_without_faults_retries_nothing() -> None:
-    outcome = run(3, PLANS["calm"]._replace(seconds=SHORT))
+    outcome = run(3, PLANS["calm"]._replace(seconds=SHORT, acks=(-1, -1, 1)))
     assert outcome.unknown == 0
     assert outcome.sent == outcome.acknowledged
     assert "a produce without an answer" not in outcome.seen
+
+
+def test_a_consumer_that_never_reads_to_the_end_breaks_a_promise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Consumer, "_fetch", lambda self, address: None)
+    outcome = run(3, PLANS["calm"]._replace(seconds=1))
+    assert outcome.broken == "READS_REACH_THE_END"
+    assert "c0 has read orders-0 up to 0" in outcome.sentence
 
 
 def test_every_fault_strikes_in_some_run() -> None:

@@ -16,6 +16,7 @@ from cotidal.cli.progress import Progress
 from cotidal.cli.verb import Failed, Verb, VerbGroup, json_option
 
 if TYPE_CHECKING:
+    from cotidal.sim.campaign import Summary
     from cotidal.sim.plan import Plan
     from cotidal.sim.script import Script
 
@@ -31,6 +32,7 @@ TRIES_BY_ITSELF = 60
         ("one of them again, with its trace", "cotidal sim replay --plan mild --seed 17"),
         ("what it takes to make it fail", "cotidal sim shrink --plan mild --seed 17"),
         ("what there is to choose from", "cotidal sim plans"),
+        ("the corners that runs must get into", "cotidal sim probes"),
     ),
 )
 def command() -> None:
@@ -212,6 +214,64 @@ def plans() -> None:
 
     for plan in PLANS.values():
         click.echo(f"{plan.name:16} {plan.nodes} nodes, {plan.seconds} s: {plan.about}")
+
+
+@command.command(
+    cls=Verb,
+    examples=(
+        ("the rare situations, and the plan that must meet each", "cotidal sim probes"),
+        ("how many of 200 runs of each plan meet them", "cotidal sim probes --seeds 200"),
+        ("of one plan", "cotidal sim probes --seeds 1000 --plan harsh"),
+    ),
+)
+@click.option("--plan", "plan_name", default=None, help="Only what this plan must meet.")
+@click.option("--seeds", type=click.IntRange(min=1), default=None, help="Run so many, and count.")
+@click.option("--seed", type=int, default=1, show_default=True, help="The first seed.")
+@click.option("--jobs", type=click.IntRange(min=1), default=None, help="Processes; default: cores.")
+@json_option
+def probes(
+    plan_name: str | None, seeds: int | None, seed: int, jobs: int | None, as_json: bool
+) -> None:
+    """List the rare situations that runs must meet; with --seeds, how many do."""
+    from cotidal.cli.table import print_table
+    from cotidal.sim.report import probes as rows_of
+
+    plan = None if plan_name is None else _plan(plan_name)
+    found = {} if seeds is None else _tallied(plan, range(seed, seed + seeds), jobs)
+    rows = [row for row in rows_of(found) if plan is None or row.plan == plan.name]
+    if as_json:
+        click.echo(json.dumps([row._asdict() for row in rows]))
+    else:
+        print_table(
+            ("situation", "plan", "met in", "of"),
+            [(row.situation, row.plan, row.met_in, row.runs) for row in rows],
+        )
+    broken = [outcome for each in found.values() for outcome in each.failures]
+    few = sum(len(each.missing) for each in found.values())
+    if broken:
+        first = broken[0]
+        raise Failed(
+            f"{len(broken)} runs broke a promise; see one with"
+            f" `cotidal sim replay --plan {first.plan} --seed {first.seed}`"
+        )
+    if few:
+        raise Failed(f"{few} situations were met in fewer than one run of a hundred")
+
+
+def _tallied(plan: Plan | None, seeds: range, jobs: int | None) -> dict[str, Summary]:
+    from cotidal.sim.campaign import campaign
+    from cotidal.sim.plan import PLANS
+    from cotidal.sim.probes import SITUATIONS
+
+    processes = min(len(seeds), jobs or os.cpu_count() or 1)
+    names = dict.fromkeys(situation.plan for situation in SITUATIONS)
+    with Progress("runs") as progress:
+        return {
+            each.name: campaign(
+                seeds, each, processes=processes, on_outcome=lambda _: progress.advance(1)
+            )
+            for each in ([PLANS[name] for name in names] if plan is None else [plan])
+        }
 
 
 def _plan(name: str) -> Plan:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from cotidal.sim.plan import PLANS, Plan
-from cotidal.sim.probes import Probes
+from cotidal.sim.probes import Tally
 from cotidal.sim.run import Outcome, run
 
 
@@ -25,8 +25,9 @@ class Summary(NamedTuple):
     failures: tuple[Outcome, ...]
     """By seed."""
     seen: dict[str, int]
+    """Situation -> in how many runs."""
     missing: tuple[str, ...]
-    """Promised by the plan and never seen."""
+    """What the plan's runs must see, and too few of them saw."""
 
 
 def campaign(
@@ -37,15 +38,14 @@ def campaign(
     on_outcome: Callable[[Outcome], None] | None = None,
 ) -> Summary:
     """Run all seeds; ``on_outcome`` is told of each as it ends."""
-    probes = Probes()
-    runs = steps = acknowledged = read = 0
+    tally = Tally()
+    steps = acknowledged = read = 0
     failures: list[Outcome] = []
     for outcome in _outcomes(list(seeds), plan.name, processes):
-        runs += 1
         steps += outcome.steps
         acknowledged += outcome.acknowledged
         read += outcome.read
-        probes.add(outcome.seen)
+        tally.add(outcome.seen)
         if outcome.broken is not None:
             failures.append(outcome)
         if on_outcome is not None:
@@ -53,13 +53,13 @@ def campaign(
     failures.sort(key=lambda outcome: outcome.seed)
     return Summary(
         plan.name,
-        runs,
+        tally.runs,
         steps,
         acknowledged,
         read,
         tuple(failures),
-        probes.seen,
-        tuple(probes.missing(plan.promised)),
+        tally.seen,
+        tally.missed(plan.name),
     )
 
 

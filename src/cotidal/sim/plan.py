@@ -38,6 +38,15 @@ LOSS: Final = frozenset(
 
 _NETWORK: Final = {"break": 3, "isolate": 2, "sever": 3, "deafen": 2, "slow-link": 2}
 _PROCESS: Final = {"kill": 4, "stop": 1, "pause": 3}
+_DUTIES: Final = {
+    "reassign": 4,
+    "cancel": 2,
+    "prefer": 4,
+    "min-isr": 1,
+    "delete-records": 2,
+    "unregister": 2,
+    "look": 1,
+}
 _SMALL: Final = {"slow-disk": 1, "clock-jump": 1}
 
 
@@ -58,24 +67,21 @@ class Plan(NamedTuple):
     settings: Mapping[str, str] = {}
     topic: Mapping[str, str] = {}
     """Settings of the workload's topics."""
-    acks: tuple[int, ...] = (-1, -1, 1)
+    acks: tuple[int, ...] = (-1, -1, 1, 0)
     """A producer for each; every other one with acks=all is idempotent."""
     consumers: int = 2
+    """Every other one has a rack and uses fetch sessions."""
     admin_gap_ms: int = 700
     """Between two changes by the administrator; 0: none."""
+    duties: Mapping[str, int] = {}
+    """What the operator does -> weight, in an order that is part of the plan."""
+    duty_gap_ms: int = 900
     exempt: frozenset[str] = frozenset()
-    promised: tuple[str, ...] = ()
-    """Situations that a campaign of some hundred seeds must have seen."""
 
     @property
     def may_lose(self) -> bool:
         return CONSUMED_NEVER_CHANGES in self.exempt
 
-
-_RETRIED: Final = (
-    "a produce without an answer",
-    "an idempotent batch acknowledged after a retry",
-)
 
 PLANS: Final[dict[str, Plan]] = {
     plan.name: plan
@@ -85,7 +91,6 @@ PLANS: Final[dict[str, Plan]] = {
             "mild",
             "one node at a time is killed, stopped or paused; connections break",
             _PROCESS | {"break": 3} | _SMALL,
-            promised=_RETRIED,
         ),
         Plan(
             "harsh",
@@ -93,7 +98,7 @@ PLANS: Final[dict[str, Plan]] = {
             _PROCESS | _NETWORK | _SMALL | {"kill-all": 1},
             gap_ms=800,
             down_max=2,
-            promised=_RETRIED,
+            duties=_DUTIES,
         ),
         Plan(
             "wide",
@@ -102,7 +107,7 @@ PLANS: Final[dict[str, Plan]] = {
             nodes=5,
             gap_ms=800,
             down_max=2,
-            promised=_RETRIED,
+            duties=_DUTIES,
         ),
         Plan(
             "lagging",
@@ -110,7 +115,6 @@ PLANS: Final[dict[str, Plan]] = {
             _PROCESS | _NETWORK | {"slow-link": 6, "slow-disk": 4},
             gap_ms=700,
             settings={"replica.lag.time.max.ms": "400"},
-            promised=_RETRIED,
         ),
         Plan(
             "lagging-one",
@@ -119,13 +123,11 @@ PLANS: Final[dict[str, Plan]] = {
             gap_ms=700,
             min_isr=1,
             settings={"replica.lag.time.max.ms": "400"},
-            promised=_RETRIED,
         ),
         Plan(
             "lossy-disk",
             "a power cut loses what was not synced, on one node until every ISR is whole again",
             _NETWORK | _SMALL | {"pause": 2, "power-whole": 6},
-            promised=_RETRIED,
         ),
         Plan(
             "controller-only",
@@ -147,7 +149,6 @@ PLANS: Final[dict[str, Plan]] = {
             admin_gap_ms=120,
             settings={"metadata.log.max.record.bytes.between.snapshots": "400"},
             exempt=LOSS,
-            promised=("a snapshot loaded by a lagging voter",),
         ),
         Plan(
             "beyond",
@@ -155,6 +156,7 @@ PLANS: Final[dict[str, Plan]] = {
             _PROCESS | _NETWORK | _SMALL | {"power": 4},
             gap_ms=700,
             down_max=3,
+            duties=_DUTIES | {"unclean": 1, "elect-unclean": 2},
             exempt=LOSS,
         ),
         Plan(
@@ -165,6 +167,30 @@ PLANS: Final[dict[str, Plan]] = {
             down_max=3,
             topic={"unclean.leader.election.enable": "true"},
             exempt=LOSS,
+        ),
+        Plan(
+            "seesaw",
+            "two replicas come and go in turns, and each is elected uncleanly: logs part and meet",
+            {"seesaw": 1},
+            gap_ms=9_000,
+            replication=2,
+            min_isr=1,
+            partitions=3,
+            topic={"unclean.leader.election.enable": "true"},
+            acks=(-1, 1, 1),
+            consumers=1,
+            admin_gap_ms=0,
+            exempt=LOSS,
+        ),
+        Plan(
+            "wiped",
+            "a node comes back with an empty disk, while every ISR is whole",
+            _SMALL | {"wipe-whole": 6, "break": 4, "slow-link": 2},
+        ),
+        Plan(
+            "bad-disks",
+            "the files of single logs fail or cannot grow, until their disk is replaced",
+            _SMALL | {"full": 4, "io-error": 4, "break": 2, "kill": 2, "pause": 1},
         ),
         Plan(
             "min-isr-one",
@@ -181,7 +207,6 @@ PLANS: Final[dict[str, Plan]] = {
             nodes=1,
             replication=1,
             min_isr=1,
-            promised=_RETRIED,
         ),
         Plan(
             "lone-flushed",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from cotidal import invariants
 from cotidal.sim.campaign import Summary
+from cotidal.sim.probes import SITUATIONS
 from cotidal.sim.run import Outcome
 
 SENTENCE_SHOWN = 400
@@ -45,4 +47,25 @@ def summary(found: Summary, seconds: float) -> Iterator[str]:
     for name, seeds in first.items():
         yield f"  {name}: {len(seeds)} of {found.runs}, first with seed {min(seeds)}"
     for situation in found.missing:
-        yield f"  never seen, though the plan promises it: {situation}"
+        runs = found.seen.get(situation, 0)
+        yield f"  met in {runs} runs of {found.runs}, too few for this plan: {situation}"
+
+
+class Met(NamedTuple):
+    """A rare situation, and in how many runs of its plan it was met; None where none were run."""
+
+    situation: str
+    plan: str
+    met_in: int | None
+    runs: int | None
+
+
+def probes(found: Mapping[str, Summary]) -> Iterator[Met]:
+    """``found``: plan -> its campaign."""
+    for situation in SITUATIONS:
+        tally = found.get(situation.plan)
+        if tally is None:
+            yield Met(situation.name, situation.plan, None, None)
+        else:
+            runs = tally.seen.get(situation.name, 0)
+            yield Met(situation.name, situation.plan, runs, tally.runs)

@@ -9,11 +9,14 @@ reading   a new consumer reads everything from the beginning; logs are looked at
 from __future__ import annotations
 
 import traceback
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from cotidal.invariants import ACKED_IS_KEPT, LEADER_APPEARS, REPLICAS_CONVERGE
+from cotidal.invariants import ACKED_IS_KEPT, LEADER_APPEARS, READS_REACH_THE_END
+from cotidal.node.state import RACK_AWARE
 from cotidal.sim.agenda import MS, SECOND
 from cotidal.sim.checkers.liveness import missing
+from cotidal.sim.checkers.sightings import Sightings
 from cotidal.sim.checkers.snapshots import SnapshotChecker
 from cotidal.sim.checkers.watch import Watch
 from cotidal.sim.faults.nemesis import Nemesis
@@ -26,6 +29,7 @@ from cotidal.sim.violation import Violation, promise_name
 from cotidal.sim.workloads.admin import SCRATCH, Admin
 from cotidal.sim.workloads.consumer import Consumer
 from cotidal.sim.workloads.history import History
+from cotidal.sim.workloads.operator import Operator
 from cotidal.sim.workloads.producer import Producer
 from cotidal.sim.workloads.scribbler import Scribbler
 from cotidal.sim.world import Shape, World
@@ -37,6 +41,7 @@ READING_US: Final = 60 * SECOND
 LOOK_US: Final = 200 * MS
 PRODUCE_GAP_US: Final = 120 * MS
 SCRIBBLE_GAP_US: Final = 200 * MS
+SELECTOR: Final = "replica.selector.class"
 TRACE_TOLD: Final = 60
 
 
@@ -76,7 +81,9 @@ class Run:
         self.history.may_lose = plan.may_lose
         self.probes = Probes()
         self.watch = Watch(self.world, self.history, plan.exempt)
-        self.world.watchers += (self.watch, SnapshotChecker(self.probes))
+        sightings = Sightings(self.world, self.watch.ghost, self.probes)
+        self.world.watchers += (self.watch, sightings, SnapshotChecker(self.probes))
+        self.watch.metadata.listeners.append(sightings)
         self.world.trace.names = lambda: self.watch.ghost.image.topic_names
         self.nemesis = Nemesis(
             self.world, self.schedule, self.probes, lambda: self.watch.ghost.image
@@ -90,7 +97,16 @@ class Run:
             configs={**topic_settings, **plan.topic},
             gap_us=plan.admin_gap_ms * MS,
         )
-        self.scribbler = Scribbler(self.world, SCRATCH, gap_us=SCRIBBLE_GAP_US)
+        self.scribbler = Scribbler(self.world, self.probes, SCRATCH, gap_us=SCRIBBLE_GAP_US)
+        self.operator = Operator(
+            self.world,
+            self.probes,
+            partitions=self.admin.partitions,
+            duties=plan.duties,
+            replicas_min=min(plan.replication, max(2, plan.min_isr)),
+            min_isr=plan.min_isr,
+            gap_us=plan.duty_gap_ms * MS,
+        )
         self.producers: list[Producer] = []
         self.consumers: list[Consumer] = []
         self._faults_us = 0
@@ -138,13 +154,18 @@ class Run:
             producer.begin()
         if self.plan.admin_gap_ms:
             self.scribbler.begin()
+        self.operator.begin()
         for number in range(self.plan.consumers):
-            self._add_consumer(f"c{number}", partitions)
+            self._add_consumer(f"c{number}", partitions, bold=number % 2 == 1)
 
     def _start(self, node_id: NodeId) -> None:
         assert self.world.start(node_id), "a new disk lets its node start"
 
-    def _add_consumer(self, name: str, partitions: tuple[TopicPartition, ...]) -> Consumer:
+    def _add_consumer(
+        self, name: str, partitions: tuple[TopicPartition, ...], *, bold: bool = False
+    ) -> Consumer:
+        """``bold``: reads from followers too, in sessions."""
+        racks = [machine.config.rack or "" for machine in self.world.machines.values()]
         consumer = Consumer(
             self.world,
             name,
@@ -152,6 +173,8 @@ class Run:
             self.history,
             self.probes,
             may_lose=self.plan.may_lose,
+            rack=racks[sow(self.seed, "rack", name).below(len(racks))] if bold else "",
+            sessions=bold,
         )
         self.consumers.append(consumer)
         consumer.begin()
@@ -168,6 +191,7 @@ class Run:
             producer.stop()
         self.admin.stop()
         self.scribbler.stop()
+        self.operator.stop()
         until = self.world.now + HEALING_US
         while True:
             self.world.run_for(LOOK_US)
@@ -178,17 +202,17 @@ class Run:
                 raise Violation(*first)
 
     def _read_all(self) -> None:
-        """A new consumer reads all there is; what was acknowledged is among it."""
-        for consumer in self.consumers:
-            consumer.stop()
+        """Everybody reads to the end, and a new consumer all there is, with all that was
+        acknowledged."""
         self.watch.audit()
         partitions = self.admin.partitions
         last = self._add_consumer("last", partitions)
-        last.restless = False
+        for consumer in self.consumers:
+            consumer.restless = False
         until = self.world.now + READING_US
-        while not all(self._has_read(last, partition) for partition in partitions):
+        while behind := list(self._behind()):
             if self.world.now >= until:
-                raise Violation(REPLICAS_CONVERGE, "not everything can be read to the end")
+                raise Violation(READS_REACH_THE_END, "; ".join(behind))
             self.world.run_for(LOOK_US)
         self.watch.audit()
         if ACKED_IS_KEPT in self.plan.exempt:
@@ -197,12 +221,21 @@ class Run:
             consumed = self.history.consumed.get(partition, {})
             for fact in acked:
                 found = consumed.get(fact.offset)
-                if found is None or found.crc != fact.crc:
+                if fact.offset >= last.beginning(partition) and (
+                    found is None or found.crc != fact.crc
+                ):
                     raise Violation(
                         ACKED_IS_KEPT,
                         f"{fact.crc:08x} was acknowledged at {fact.offset} of {partition} and is"
                         " not read there",
                     )
+
+    def _behind(self) -> Iterator[str]:
+        for consumer in self.consumers:
+            for partition in consumer.partitions:
+                if not self._has_read(consumer, partition):
+                    reached = consumer.position(partition)
+                    yield f"{consumer.name} has read {partition} up to {reached}"
 
     def _has_read(self, consumer: Consumer, partition: TopicPartition) -> bool:
         told = self.watch.ghost.told(partition)
@@ -240,7 +273,7 @@ def run(
 def _shape(plan: Plan) -> Shape:
     return Shape(
         nodes=plan.nodes,
-        settings=plan.settings,
+        settings={SELECTOR: RACK_AWARE, **plan.settings},
         drift_ppm_max=20_000,
         wall_skew_ms_max=5_000,
     )

@@ -22,7 +22,7 @@ from cotidal.sim.faults.schedule import Schedule, draw_schedule, parse_command
 from cotidal.sim.plan import PLANS, Plan
 from cotidal.sim.violation import promise_name
 
-NOT_SET: Final = frozenset({"name", "about", "faults", "gap_ms", "down_max", "promised"})
+NOT_SET: Final = frozenset({"name", "about", "faults", "gap_ms", "down_max"})
 """Of a plan: what names it, or has done its work once the schedule is drawn."""
 
 

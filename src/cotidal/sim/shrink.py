@@ -4,8 +4,9 @@ A run that breaks a promise has dozens of faults in it, and most have nothing to
 are left out by delta debugging (Zeller and Hildebrandt, "Simplifying and isolating failure-inducing
 input"): without one half, without the other, without each quarter, ... What still breaks the same
 promise is kept and made smaller again, until no single command can go, or as many runs have been
-tried as may be. The workload shrinks too: no administrator, no consumers, fewer producers, one
-partition, no longer than it takes. Then what is left is brought forward, and times are rounded.
+tried as may be. The workload shrinks too: no administrator, fewer duties of the operator, no
+consumers, fewer producers, one partition, no longer than it takes. Then what is left is brought
+forward, and times are rounded.
 
 Nobody draws from another's numbers (sowing.py), so leaving something out does not turn the rest
 into another run. Still it may: a race is lost by a millisecond. What is found is small, not the
@@ -110,6 +111,10 @@ class _Search:
     def simplify_workload(self) -> None:
         plan = self.best.plan
         self._try_plan(plan._replace(admin_gap_ms=0))
+        self._try_plan(self.best.plan._replace(duties={}))
+        for duty in list(self.best.plan.duties):
+            fewer = {name: often for name, often in self.best.plan.duties.items() if name != duty}
+            self._try_plan(self.best.plan._replace(duties=fewer))
         self._try_plan(self.best.plan._replace(consumers=0))
         self._try_plan(self.best.plan._replace(partitions=1))
         for level in plan.acks:

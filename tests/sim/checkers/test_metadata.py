@@ -107,6 +107,10 @@ class Told:
 
     def on_partition_changed(self, partition: object, before: object, after: object) -> None: ...
 
+    def on_registered(self, node_id: NodeId) -> None: ...
+
+    def on_unregistered(self, node_id: NodeId) -> None: ...
+
     def on_fenced(self, node_id: NodeId) -> None:
         self.fenced.append(node_id)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from cotidal.sim import probes
 from cotidal.sim.agenda import MS, SECOND
 from cotidal.sim.faults.schedule import Command, draw_schedule, parse_command
 from cotidal.sim.plan import PLANS
 from cotidal.sim.run import Run
 from cotidal.sim.trace import Trace
-from cotidal.values import NodeId
+from cotidal.values import NodeId, TopicPartition
 
 CALM = PLANS["calm"]
 TWO = NodeId(2)
@@ -38,6 +39,28 @@ def test_a_node_is_taken_down_at_its_time_for_its_time(fault: str) -> None:
     assert not is_up(run, TWO)
     run.world.run_for(1_000 * MS)
     assert is_up(run, TWO)
+
+
+def test_a_wiped_node_comes_back_with_an_empty_disk_and_catches_up() -> None:
+    run = begun("at 0.100 wipe 2 for 1.000 if whole")
+    before = run.world.machines[TWO].config.directory_id
+    run.world.run_for(200 * MS)
+    assert run.world.machines[TWO].config.directory_id != before
+    run.world.run_for(20 * SECOND)
+    told = run.watch.ghost.told(TopicPartition("orders", 0))
+    assert told is not None
+    assert TWO in told.isr
+
+
+@pytest.mark.parametrize("fault", ["full", "io-error"])
+def test_a_log_whose_disk_fails_is_back_when_the_disk_is_replaced(fault: str) -> None:
+    run = begun(f"at 0.100 {fault} 2 1 for 3.000")
+    run.world.run_for(3 * SECOND)
+    assert run.probes.seen[probes.LOG_OFFLINE] == 1
+    incarnation = run.world.machines[TWO].incarnations
+    run.world.run_for(20 * SECOND)
+    assert run.world.machines[TWO].incarnations == incarnation + 1
+    assert run.nemesis._whole()
 
 
 def test_nodes_are_counted_round_and_round() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from cotidal.sim.faults.schedule import FORMS, Command, draw_schedule, parse_command
@@ -11,6 +13,9 @@ LINES = (
     "at 3.250 kill 2 for 1.400",
     "at 0.000 power 3 for 0.800 if whole",
     "at 9.001 power 1 for 0.020 if mended",
+    "at 1.000 wipe 2 for 3.000 if whole",
+    "at 1.000 full 2 17 for 3.000",
+    "at 1.000 io-error 2 17 for 3.000",
     "at 12.345 stop 1 for 0.100",
     "at 1.000 pause 2 for 12.000",
     "at 1.000 isolate 3 for 2.000",
@@ -95,3 +100,12 @@ def test_when_all_are_killed_each_is() -> None:
     for moment in moments:
         struck = [command.nodes for command in schedule if command.at_ms == moment]
         assert struck == [(1,), (2,), (3,)]
+
+
+def test_on_a_seesaw_two_nodes_are_killed_in_turns() -> None:
+    turns = [command for command in draw_schedule(1, PLANS["seesaw"]) if command.fault == "kill"]
+    first = turns[:5]
+    assert len({command.nodes for command in first}) == 2
+    for one, other in pairwise(first):
+        assert one.nodes != other.nodes
+        assert one.at_ms + one.for_ms == other.at_ms

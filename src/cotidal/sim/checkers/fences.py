@@ -33,6 +33,10 @@ class FenceChecker:
         self, partition: TopicPartition, before: Partition, after: Partition
     ) -> None: ...
 
+    def on_registered(self, node_id: NodeId) -> None: ...
+
+    def on_unregistered(self, node_id: NodeId) -> None: ...
+
     def on_fenced(self, node_id: NodeId) -> None:
         machine = self._world.machines[node_id]
         process = machine.process

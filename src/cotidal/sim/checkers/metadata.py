@@ -24,6 +24,7 @@ from cotidal.messages.records.metadata import (
     NoOpRecord,
     PartitionChangeRecord,
     RegisterBrokerRecord,
+    UnregisterBrokerRecord,
 )
 from cotidal.sim.checkers.ghost import Ghost
 from cotidal.sim.checkers.window import applied_by
@@ -46,7 +47,11 @@ class MetadataListener(Protocol):
     ) -> None: ...
 
     def on_fenced(self, node_id: NodeId) -> None:
-        """A broker that was not."""
+        """A broker that was not, nor was shutting down."""
+
+    def on_registered(self, node_id: NodeId) -> None: ...
+
+    def on_unregistered(self, node_id: NodeId) -> None: ...
 
 
 class MetadataChecker:
@@ -99,9 +104,13 @@ class MetadataChecker:
             if not broker.fenced and not broker.in_controlled_shutdown:
                 fenced = broker.node_id
         image.replay(record)
-        if fenced is not None:
-            for listener in self.listeners:
+        for listener in self.listeners:
+            if fenced is not None:
                 listener.on_fenced(fenced)
+            elif isinstance(record, RegisterBrokerRecord):
+                listener.on_registered(NodeId(record.broker_id))
+            elif isinstance(record, UnregisterBrokerRecord):
+                listener.on_unregistered(NodeId(record.broker_id))
 
     def _look_at_registration(self, record: RegisterBrokerRecord) -> None:
         node_id = NodeId(record.broker_id)
@@ -126,8 +135,9 @@ class MetadataChecker:
         partition = TopicPartition(topic.name, number)
         if after.leader not in (before.leader, NO_NODE):
             self._look_at_election(partition, before, after)
+        alone = len(after.isr) == 1
         for member in after.isr:
-            if member not in before.isr and member != after.leader:
+            if member not in before.isr and not alone:
                 self._look_at_joining(partition, topic.topic_id, member, before, after)
         for listener in self.listeners:
             listener.on_partition_changed(partition, before, after)
@@ -137,6 +147,8 @@ class MetadataChecker:
     ) -> None:
         if after.leader in before.isr or after.leader in before.elr:
             return
+        if before.reassigning and any(member in before.isr for member in after.isr):
+            return  # it joined with this very record, which ended a reassignment
         image = self._ghost.image
         nobody_else = not any(image.is_active(node) for node in (*before.isr, *before.elr))
         if after.leader in before.last_known_elr and nobody_else:

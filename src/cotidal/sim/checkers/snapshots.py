@@ -14,13 +14,11 @@ from cotidal.invariants import IMAGES_EQUAL, SNAPSHOT_IS_COMMITTED
 from cotidal.messages.records.quorum import KRaftVersionRecord, VotersRecord
 from cotidal.node.effects import Effect, WriteSnapshot
 from cotidal.node.events import Event, Persisted
+from cotidal.sim import probes as seen
 from cotidal.sim.checkers.window import quorum_of
 from cotidal.sim.probes import Probes
 from cotidal.sim.process import Process, Watcher
 from cotidal.sim.violation import Violation
-
-LOADED = "a snapshot loaded by a lagging voter"
-LOADED_BY_OBSERVER = "a snapshot loaded by an observer"
 
 
 class Summed(NamedTuple):
@@ -53,7 +51,8 @@ class SnapshotChecker(Watcher):
                 tuple(each for batch in batches if not batch.control for each in batch.records),
                 tuple(each for batch in batches if batch.control for each in batch.records),
             )
-            self._probes.see(LOADED if quorum.is_voter else LOADED_BY_OBSERVER)
+            voter = quorum.is_voter
+            self._probes.see(seen.SNAPSHOT_LOADED if voter else seen.SNAPSHOT_LOADED_BY_OBSERVER)
 
     def _look(
         self,

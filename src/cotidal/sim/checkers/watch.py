@@ -15,6 +15,7 @@ from cotidal.sim.checkers.window import state_of
 from cotidal.sim.process import POWER_LOST, Process, Watcher
 from cotidal.sim.workloads.history import History
 from cotidal.sim.world import World
+from cotidal.values import NodeId, Uuid
 
 SWEEP_STEPS: Final = 400
 """Steps between two looks at what is new in all logs."""
@@ -31,6 +32,7 @@ class Watch(Watcher):
         self._logs = LogChecker(world, self.ghost, self._steps, history, exempt)
         self._until_sweep = SWEEP_STEPS
         self._until_audit = AUDIT_SWEEPS
+        self._directories: dict[NodeId, Uuid] = {}
 
     def on_stepped(self, process: Process, event: Event, effects: tuple[Effect, ...]) -> None:
         self._steps.look(process, event)
@@ -47,6 +49,11 @@ class Watch(Watcher):
 
     def on_started(self, process: Process) -> None:
         self._logs.watch_cuts(process)
+        config = process.machine.config
+        known = self._directories.setdefault(config.node_id, config.directory_id)
+        if known != config.directory_id:  # another disk: nothing of the old one is left
+            self._directories[config.node_id] = config.directory_id
+            self.ghost.awaken(config.node_id)
 
     def on_ended(self, process: Process, reason: str) -> None:
         """What it wrote since the last look counts, though it may be lost now."""

@@ -12,16 +12,17 @@ from typing import Any, Final
 
 from cotidal.core.cluster.image import Image
 from cotidal.core.machine import Entropy
+from cotidal.sim import probes as seen
 from cotidal.sim.agenda import MS, SECOND
 from cotidal.sim.checkers.window import broker_epoch_of
-from cotidal.sim.disk import Speed
+from cotidal.sim.disk import DiskFault, Speed
 from cotidal.sim.faults.schedule import MENDED, WHOLE, Command, Schedule
 from cotidal.sim.network import HostId, Link
 from cotidal.sim.probes import Probes
 from cotidal.sim.process import Machine, Process
 from cotidal.sim.sowing import sow
 from cotidal.sim.world import World
-from cotidal.values import NodeId
+from cotidal.values import NodeId, Uuid
 
 START_RETRY_US: Final = 500 * MS
 LOOK_US: Final = 50 * MS
@@ -44,6 +45,9 @@ class Nemesis:
         self._strikes: dict[str, Callable[[Command], bool]] = {
             "kill": self._kill,
             "power": self._power,
+            "wipe": self._wipe,
+            "full": lambda command: self._break_disk(command, DiskFault.FULL),
+            "io-error": lambda command: self._break_disk(command, DiskFault.IO_ERROR),
             "stop": self._stop,
             "pause": self._pause,
             "break": self._break,
@@ -56,6 +60,8 @@ class Nemesis:
         }
         self._apart: list[tuple[HostId, HostId]] = []
         self._slowed: list[tuple[HostId, HostId]] = []
+        self._broken: dict[Machine, None] = {}
+        """Machines with a disk that fails."""
 
     def begin(self) -> None:
         self._active = True
@@ -74,6 +80,8 @@ class Nemesis:
             _quicken(network.link(source, target))
         self._apart.clear()
         self._slowed.clear()
+        for machine in list(self._broken):
+            self._replace_disk(machine)
         for machine in self._world.machines.values():
             machine.speed.slow_us = SLOW_US
             machine.clock.wall_skew_ms = 0
@@ -163,6 +171,40 @@ class Nemesis:
         self._world.cut_power(machine.node_id, self._luck(command))
         self._later(command.for_ms, self._start_again, machine.node_id)
         return True
+
+    def _wipe(self, command: Command) -> bool:
+        machine = self._machine(command)
+        if machine.process is None:
+            return False
+        self._mended = False
+        self._world.kill(machine.node_id)
+        machine.wipe(Uuid(self._luck(command).bytes16()))
+        self._probes.see(seen.WIPED)
+        self._later(command.for_ms, self._start_again, machine.node_id)
+        return True
+
+    def _break_disk(self, command: Command, fault: DiskFault) -> bool:
+        machine = self._machine(command)
+        if machine.process is None or machine in self._broken:
+            return False
+        logs = list(machine.process.disk.lanes)
+        if not logs:
+            return False
+        self._broken[machine] = None
+        chosen = logs[command.nodes[1] % len(logs)]
+        machine.break_disk(fault, machine.log_directory(chosen))
+        self._later(command.for_ms, self._replace_disk, machine)
+        return True
+
+    def _replace_disk(self, machine: Machine) -> None:
+        """Nothing is lost; a log that was taken offline is opened again by a new process."""
+        if machine in self._broken:
+            del self._broken[machine]
+            machine.mend_disk()
+            if machine.process is not None:
+                self._mended = False
+                self._world.kill(machine.node_id)
+            self._start(machine.node_id)
 
     def _stop(self, command: Command) -> bool:
         process = self._machine(command).process

@@ -20,6 +20,10 @@ silent, which bytes a disk loses) comes from an entropy of its own (nemesis.py).
   slow-link N M by D for T      from N to M everything takes D longer
   slow-disk N by D for T        one job in four takes up to D
   clock-jump N by D      the wall clock is off by D
+  wipe N for T           the node is killed, and started again with an empty disk
+  full N L for T         the files of log L of node N, counted as nodes are, cannot grow
+  io-error N L for T     the files of that log cannot be used at all; after T the disk is
+                         replaced by a copy of itself, and the node started again
   break C                connection C, counted as nodes are, is given up by something in between
 
 Guards:  if whole     every node is up and in every ISR
@@ -43,6 +47,10 @@ SLOW_DISK_MS: Final = 150
 HOUR_MS: Final = 3_600_000
 CONNECTIONS: Final = 1_000
 """More than there ever are."""
+LOGS: Final = 1_000
+"""The same."""
+SEESAW_MS: Final = 1_400
+"""Time enough to be elected and to write something."""
 STOP_MS: Final = 1_000
 """About what an orderly stop takes."""
 
@@ -83,6 +91,9 @@ class Form(NamedTuple):
 FORMS: Final[dict[str, Form]] = {
     "kill": Form(1),
     "power": Form(1),
+    "wipe": Form(1),
+    "full": Form(2),
+    "io-error": Form(2),
     "stop": Form(1),
     "pause": Form(1),
     "isolate": Form(1),
@@ -193,6 +204,13 @@ class _Draw:
                 return self._down(at_ms, "power", WHOLE)
             case "power-mended":
                 return self._down(at_ms, "power", MENDED)
+            case "wipe-whole":
+                return self._down(at_ms, "wipe", WHOLE)
+            case "full" | "io-error":
+                pair = (self._node(), 1 + self._below(LOGS))
+                return [Command(at_ms, name, pair, 0, self._while(DOWN_SPREAD_MS))]
+            case "seesaw":
+                return self._seesaw(at_ms)
             case "kill-all":
                 return [self._fall(at_ms, "kill", node) for node in self._up_at]
             case "break":
@@ -219,6 +237,15 @@ class _Draw:
         for_ms = self._while(PAUSE_SPREAD_MS if fault == "pause" else DOWN_SPREAD_MS)
         self._up_at[node] = at_ms + for_ms + (STOP_MS if fault == "stop" else 0)
         return Command(at_ms, fault, (node,), 0, for_ms, guard)
+
+    def _seesaw(self, at_ms: int) -> list[Command]:
+        """Two nodes in turns: whoever comes back finds that the other has just gone."""
+        pair = self._pair()
+        until = min(at_ms + (5 + self._below(4)) * SEESAW_MS, self._plan.seconds * 1000)
+        return [
+            Command(moment, "kill", (pair[turn % 2],), 0, SEESAW_MS)
+            for turn, moment in enumerate(range(at_ms, until, SEESAW_MS))
+        ]
 
     def _apart(self, at_ms: int, name: str) -> list[Command]:
         one, other = self._pair()

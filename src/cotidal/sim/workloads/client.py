@@ -121,6 +121,8 @@ class Client:
         self.leaders: dict[TopicPartition, Leader] = {}
         self.epochs: dict[TopicPartition, int] = {}
         """The latest leader epoch heard of: a broker that is behind it is not believed."""
+        self.addresses: dict[int, Address] = {}
+        """Of each node that was heard of."""
         self.topic_ids: dict[str, Uuid] = {}
         self.stopped = False
         self._talks: dict[Address, _Talk] = {}
@@ -189,6 +191,7 @@ class Client:
             self.refresh()
             return
         addresses = {broker.node_id: (broker.host, broker.port) for broker in response.brokers}
+        self.addresses.update(addresses)
         for topic in response.topics:
             if topic.error_code or topic.name is None:
                 continue

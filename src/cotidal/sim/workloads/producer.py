@@ -22,6 +22,7 @@ from cotidal.messages.rpc.produce import (
     ProduceResponse,
     TopicProduceData,
 )
+from cotidal.sim import probes as seen
 from cotidal.sim.probes import Probes
 from cotidal.sim.workloads.client import Client
 from cotidal.sim.workloads.history import Acked, History
@@ -219,14 +220,14 @@ class Producer(Client):
             return  # this producer has begun anew since
         line.in_flight.remove(batch)
         if reply is None:
-            self._probes.see("a produce without an answer")
+            self._probes.see(seen.UNANSWERED)
             self._again(batch, line)
             return
         told = reply.responses[0].partition_responses[0]
         error = ErrorCode(told.error_code)
         if error is ErrorCode.NONE:
             if batch.attempts > 1 and self.idempotent:
-                self._probes.see("an idempotent batch acknowledged after a retry")
+                self._probes.see(seen.RETRIED)
             self._history.on_acked(
                 Acked(batch.partition, told.base_offset, batch.crc, self.acks, self.world.now)
             )
@@ -236,7 +237,7 @@ class Producer(Client):
             if not line.recovering and not any(
                 each.sequence < batch.sequence for each in (*line.in_flight, *line.pending)
             ):
-                self._probes.see(f"a producer begins anew after {error.name}")
+                self._probes.see(seen.BEGUN_ANEW)
                 self._begin_anew()
             else:
                 self._again(batch, line)
