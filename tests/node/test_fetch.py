@@ -5,10 +5,16 @@ from __future__ import annotations
 from asking import DELETE_TOPICS, fetch, node_with, produce, read
 from cotidal.errors import ErrorCode
 from cotidal.limits import FETCH_SESSION_IDLE_MS, FETCH_SESSIONS_MAX
+from cotidal.messages.rpc.apis import ApiKey
+from cotidal.messages.rpc.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
 from cotidal.messages.rpc.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from cotidal.messages.rpc.fetch import FetchPartition, FetchRequest, FetchTopic
 from cotidal.node.effects import Read
-from cotidal.node.events import ConnectionId, ConnectionLost
+from cotidal.node.events import ConnectionId, ConnectionLost, ReadDone
 from cotidal.wire.batch import read_batches
 from lone_node import LoneNode
 
@@ -98,6 +104,37 @@ def test_what_the_disk_cannot_read_is_refused_and_nothing_is_served() -> None:
     node.tell(ReadDone(held.token, ("crc mismatch at byte 61",)))
     assert error(node) == ErrorCode.KAFKA_STORAGE_ERROR
     assert read(node.replies[-1].message) == b""
+
+
+def held_read(node: LoneNode, connection: int) -> Read:
+    """A fetch from offset 0 whose records the disk has not read yet."""
+    node.connect(connection)
+    node.hold = {Read}
+    node.send(fetch(0), connection=connection)
+    node.hold.clear()
+    held = node.held.popleft()
+    assert isinstance(held, Read)
+    return held
+
+
+def test_records_deleted_while_they_are_read_are_out_of_range() -> None:
+    node = node_with()
+    node.ask(*produce(b"a"))
+    held = held_read(node, 2)
+    deleted = DeleteRecordsTopic("orders", (DeleteRecordsPartition(0, 1),))
+    node.ask(ApiKey.DELETE_RECORDS, 2, DeleteRecordsRequest((deleted,), 1_000))
+    node.tell(ReadDone(held.token, ("offset 0 is below the start of the log",)))
+    assert error(node) == ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+def test_a_topic_deleted_while_it_is_read_is_unknown() -> None:
+    node = node_with()
+    node.ask(*produce(b"a"))
+    held = held_read(node, 2)
+    deletion = DeleteTopicsRequest(topics=(DeleteTopicState(name="orders"),), timeout_ms=1_000)
+    node.send((DELETE_TOPICS, 6, deletion))
+    node.tell(ReadDone(held.token, ("orders-0 has no open log on this node",)))
+    assert error(node) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def test_deleting_a_topic_answers_its_parked_fetches() -> None:

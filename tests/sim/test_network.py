@@ -127,3 +127,15 @@ def test_what_was_sent_before_a_close_still_arrives() -> None:
     pair.network.close_from_callee(pair.connection)
     pair.wait()
     assert pair.caller.told == ["connected", b"last words", "lost"]
+
+
+def test_regions_are_apart_and_their_own_hosts_are_not() -> None:
+    network = Network(Agenda(), 1)
+    network.region_us = 80_000
+    for host, region in ((1, 1), (2, 2), (1_001, 1)):
+        network.add_host(HostId(host), f"host-{host}")
+        network.settle(HostId(host), region)
+    there, back = network.link(HostId(1), HostId(2)), network.link(HostId(2), HostId(1))
+    assert 20_000 <= there.usual_us <= 80_000 + network.delay_us
+    assert there.usual_us == back.usual_us
+    assert network.link(HostId(1), HostId(1_001)).usual_us == network.delay_us

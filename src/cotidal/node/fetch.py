@@ -161,14 +161,28 @@ def on_read_done(state: NodeState, pending: PendingFetch, event: ReadDone) -> No
     data: dict[int, bytes | memoryview | str] = {}
     read, pending.reading = pending.reading, []
     for position, result in zip(read, event.results, strict=True):
-        data[position] = result
-        total += len(result)
         if isinstance(result, str):
             pending.urgent = True
+            if _gone_since(state, pending, position):
+                continue
+        data[position] = result
+        total += len(result)
     if total >= pending.min_bytes or pending.urgent or state.now >= pending.deadline:
         _answer(state, pending, data)
     else:
         _park(state, pending, missing_bytes=pending.min_bytes - total)
+
+
+def _gone_since(state: NodeState, pending: PendingFetch, position: int) -> bool:
+    """The disk could not read this: was it deleted, or the role lost, while it was asked?"""
+    asked = pending.asked[position]
+    uses_topic_ids = api.uses_topic_ids(pending.slot.request.api_version)
+    hosted, verdict = _admit(state, pending, asked.fetched, uses_topic_ids)
+    if isinstance(verdict, Granted):
+        return False
+    marks = NO_MARKS if hosted is None else _marks(hosted)
+    pending.asked[position] = Asked(asked.fetched, hosted, verdict, marks)
+    return True
 
 
 def evaluate_dirty(state: NodeState) -> None:

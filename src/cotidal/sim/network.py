@@ -3,6 +3,7 @@
 A connection is two streams of bytes. In a stream nothing is lost, doubled or overtaken, as in TCP;
 across connections anything may overtake anything. What can happen:
 
+  distance   hosts of different regions are milliseconds apart, each pair in its own way
   delay      each chunk takes the link's delay and some jitter, and never overtakes the one before
   blocked    a link (one direction between two hosts) passes nothing; what is sent waits and goes on
              when the link is open again, unless one end has given the connection up by then
@@ -120,6 +121,9 @@ class Network:
         self._connections: dict[int, Connection] = {}
         self._last_id = 0
         self._disturbed: dict[HostId, int] = {}
+        self._regions: dict[HostId, int] = {}
+        self.region_us = 0
+        """The longest way between two regions."""
         self.delay_us = 200
         self.jitter_us = 300
 
@@ -134,8 +138,20 @@ class Network:
         found = self._links.get((source, target))
         if found is None:
             entropy = sow(self._seed, "link", source, target)
-            found = self._links[source, target] = Link(self.delay_us, self.jitter_us, entropy)
+            delay_us = self.delay_us + self._distance_us(source, target)
+            found = self._links[source, target] = Link(delay_us, self.jitter_us, entropy)
         return found
+
+    def settle(self, id_: HostId, region: int) -> None:
+        """Where the host stands; whoever is settled nowhere is near everybody."""
+        self._regions[id_] = region
+
+    def _distance_us(self, source: HostId, target: HostId) -> int:
+        one, other = self._regions.get(source), self._regions.get(target)
+        if one is None or other is None or one == other:
+            return 0
+        pair = sow(self._seed, "distance", min(one, other), max(one, other))
+        return self.region_us // 4 + pair.below(self.region_us * 3 // 4 + 1)
 
     def has_power(self, id_: HostId) -> bool:
         return self._hosts[id_].powered

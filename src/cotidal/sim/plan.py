@@ -56,6 +56,8 @@ class Plan(NamedTuple):
     faults: Mapping[str, int]
     """Fault -> weight, in an order that is part of the plan."""
     nodes: int = 3
+    region_ms: int = 0
+    """Not 0: every node stands in a region of its own, at most so far from another."""
     seconds: int = 20
     gap_ms: int = 1_000
     """Between two faults, on average."""
@@ -123,6 +125,15 @@ PLANS: Final[dict[str, Plan]] = {
             gap_ms=700,
             min_isr=1,
             settings={"replica.lag.time.max.ms": "400"},
+        ),
+        Plan(
+            "regions",
+            "every node in a region of its own, up to 80 ms from the others",
+            _PROCESS | _NETWORK | _SMALL | {"kill-all": 1},
+            gap_ms=1_200,
+            down_max=2,
+            region_ms=80,
+            duties=_DUTIES,
         ),
         Plan(
             "lossy-disk",

@@ -273,6 +273,7 @@ def run(
 def _shape(plan: Plan) -> Shape:
     return Shape(
         nodes=plan.nodes,
+        region_ms=plan.region_ms,
         settings={SELECTOR: RACK_AWARE, **plan.settings},
         drift_ppm_max=20_000,
         wall_skew_ms_max=5_000,

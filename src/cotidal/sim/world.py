@@ -15,7 +15,7 @@ from cotidal.core.machine import Entropy
 from cotidal.node.effects import Effect, Endpoint
 from cotidal.node.events import Event
 from cotidal.node.state import NodeConfig
-from cotidal.sim.agenda import Agenda
+from cotidal.sim.agenda import MS, Agenda
 from cotidal.sim.clock import Clock
 from cotidal.sim.network import Address, HostId, Network
 from cotidal.sim.process import POWER_LOST, Machine, Process, StartFailed, Watcher
@@ -36,6 +36,8 @@ class Shape(NamedTuple):
     nodes: int = 1
     settings: Mapping[str, str] = {}
     """Of every node, as in server.properties."""
+    region_ms: int = 0
+    """Not 0: every node stands in a region of its own, at most so far from another."""
     drift_ppm_max: int = 0
     wall_skew_ms_max: int = 0
 
@@ -47,6 +49,7 @@ class World(Watcher):
         self.trace = Trace() if trace is None else trace
         self.agenda = Agenda()
         self.network = Network(self.agenda, seed)
+        self.network.region_us = shape.region_ms * MS
         self.machines: dict[NodeId, Machine] = {}
         self.watchers: list[Watcher] = []
         self.steps = 0
@@ -75,6 +78,8 @@ class World(Watcher):
             )
             self.machines[id_] = Machine(config, self._clock(draw))
             self.network.add_host(HostId(id_), name)
+            if self.shape.region_ms:
+                self.network.settle(HostId(id_), id_)
 
     def _clock(self, draw: Entropy) -> Clock:
         drift, skew = self.shape.drift_ppm_max, self.shape.wall_skew_ms_max
@@ -152,6 +157,9 @@ class World(Watcher):
         self._client_hosts += 1
         host = HostId(FIRST_CLIENT_HOST + self._client_hosts)
         self.network.add_host(host, f"host-{host}")
+        if self.shape.region_ms:
+            home = 1 + sow(self.seed, "home", host).below(self.shape.nodes)
+            self.network.settle(host, home)
         return host
 
     # Watching
