@@ -7,24 +7,24 @@ what it claims and exits 1 with the reason when a claim does not hold.
 from __future__ import annotations
 
 import os
-import signal
 import sys
-import tempfile
 import time
-from pathlib import Path
 from typing import Final
 
+from cotidal.testing.cluster import ClusterFailed, ProcessCluster
 from demo.clients import PARTITION, TOPIC, Admin, Writer, read_back, write_to_the_leader_alone
-from demo.cluster import BROKERS, Cluster
 from demo.telling import Failed, say, tell
 
 RECORDS: Final = 20_000
 """Before the leader dies, while it is down, and after it is back: so many each."""
 LONELY: Final = 100
+BROKERS: Final = 3
 
 
-def run(cluster: Cluster) -> None:
-    seconds = cluster.start()
+def run(cluster: ProcessCluster) -> None:
+    begun = time.perf_counter()
+    cluster.start()
+    seconds = since(begun)
     bootstrap = cluster.bootstrap
     tell(f"Three brokers, a KRaft quorum of three: {bootstrap}", seconds)
     admin = Admin(bootstrap)
@@ -40,7 +40,7 @@ def run(cluster: Cluster) -> None:
     lonely = leave_alone(cluster, leader)
     lonely_log = cluster.log(leader, PARTITION)
     begun = time.perf_counter()
-    cluster.signal(leader, signal.SIGKILL)
+    cluster.kill(leader)
     wake(cluster, leader)
     tell(f"Node {leader}, which leads, is killed with -9; the writer goes on")
     writer.write(RECORDS)
@@ -62,10 +62,10 @@ def run(cluster: Cluster) -> None:
     tell("Stopped with SIGTERM: leaderships handed over, flushed, exit 0", since(begun))
 
 
-def leave_alone(cluster: Cluster, leader: int) -> int:
+def leave_alone(cluster: ProcessCluster, leader: int) -> int:
     """The followers hear nothing while the leader takes more with acks=1: a tail of its own."""
     for node in others(leader):
-        cluster.signal(node, signal.SIGSTOP)
+        cluster.pause(node)
     acked = write_to_the_leader_alone(cluster.bootstrap, LONELY)
     if not acked:
         raise Failed("the leader did not take records with acks=1 while its followers were paused")
@@ -73,16 +73,16 @@ def leave_alone(cluster: Cluster, leader: int) -> int:
     return acked
 
 
-def wake(cluster: Cluster, leader: int) -> None:
+def wake(cluster: ProcessCluster, leader: int) -> None:
     for node in others(leader):
-        cluster.signal(node, signal.SIGCONT)
+        cluster.resume(node)
 
 
 def others(leader: int) -> list[int]:
     return [node for node in range(1, BROKERS + 1) if node != leader]
 
 
-def compare_logs(cluster: Cluster, old_leader: int, its_old_log: bytes) -> None:
+def compare_logs(cluster: ProcessCluster, old_leader: int, its_old_log: bytes) -> None:
     logs = [cluster.log(node, PARTITION) for node in range(1, BROKERS + 1)]
     if any(log != logs[0] for log in logs):
         raise Failed(f"the logs differ: {', '.join(f'{len(log):,} bytes' for log in logs)}")
@@ -115,15 +115,14 @@ def since(begun: float) -> float:
 def main() -> int:
     say("cotidal: a log that keeps what it acknowledged\n")
     begun = time.perf_counter()
-    with tempfile.TemporaryDirectory(prefix="cotidal-demo-") as directory:
-        cluster = Cluster(Path(directory) / "data")
-        try:
-            run(cluster)
-        except Failed as failed:
-            say(f"\nFAILED: {failed}")
-            return 1
-        finally:
-            cluster.end()
+    cluster = ProcessCluster(BROKERS)
+    try:
+        run(cluster)
+    except (Failed, ClusterFailed) as failed:
+        say(f"\nFAILED: {failed}")
+        return 1
+    finally:
+        cluster.end()
     say(f"\nNothing acknowledged with acks=all was lost. ({since(begun):.1f} s)")
     say("Your own: make up, then point any Kafka client at localhost:9092")
     return 0

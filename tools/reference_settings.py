@@ -66,6 +66,7 @@ PENDING: Final[Mapping[str, str]] = {
 """Names (as patterns) that are checked and kept but change nothing yet, and why."""
 
 NAMED_WITHOUT_EFFECT: Final = (
+    "broker/local.py",  # gives a cluster of several brokers its settings
     "core/cluster/decide/topics.py",  # gives the coordinators' topics their settings
     "core/cluster/decide/configs.py",  # checks values against each other
     "core/cluster/snapshot.py",  # says when; nobody takes one yet

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cotidal.cli.up import configure, ports_beside
+from cotidal.broker.local import client_ports, configure, ports_beside
 
 Up = Callable[..., Any]
 
@@ -179,7 +179,9 @@ def test_a_directory_of_other_files_is_not_filled_with_brokers(
 
 @pytest.mark.parametrize("brokers", range(2, 8))
 def test_settings_of_a_cluster_suit_its_size(brokers: int, tmp_path: Path) -> None:
-    configs = configure(brokers, str(tmp_path), None, {"num.partitions": "7"})
+    configs = configure(
+        brokers, str(tmp_path), client_ports(brokers, None), {"num.partitions": "7"}
+    )
     factor, in_sync = (3, 2) if brokers >= 3 else (2, 1)
     for number, config in enumerate(configs, 1):
         assert config.node_id == number

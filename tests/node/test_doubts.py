@@ -6,14 +6,16 @@ import pytest
 
 from cotidal.core.machine import Entropy
 from cotidal.node import doubts
+from cotidal.node.effects import Endpoint
+from cotidal.node.quorum import QuorumDuty
 from cotidal.node.state import NodeConfig, NodeState
 from cotidal.values import Millis, NodeId, Uuid
+from cotidal.wire.metadata_batch import read_metadata_batches
 
 PEER = NodeId(2)
 
 
-@pytest.fixture
-def state() -> NodeState:
+def make_state(voters: tuple[tuple[NodeId, Endpoint], ...] = ()) -> NodeState:
     config = NodeConfig(
         node_id=NodeId(1),
         cluster_id="tests",
@@ -23,9 +25,16 @@ def state() -> NodeState:
         rack=None,
         settings={},
         log_directory="/data",
-        voters=(),
+        voters=voters,
     )
-    return NodeState(config, Entropy(1))
+    state = NodeState(config, Entropy(1))
+    state.quorum = QuorumDuty(state, read_metadata_batches)
+    return state
+
+
+@pytest.fixture
+def state() -> NodeState:
+    return make_state()
 
 
 def wait(state: NodeState, millis: int) -> None:
@@ -61,6 +70,20 @@ def test_a_peer_that_only_we_cannot_reach_is_not_doubted_for_long(state: NodeSta
         wait(state, doubts.DOUBT_MS)
         doubts.on_lost(state, PEER, refused=False)  # a vain attempt
         assert not doubts.is_doubted(state, PEER)
+
+
+def test_the_quorum_is_gone_when_no_majority_of_it_listens() -> None:
+    voters = tuple((NodeId(id_), Endpoint("CONTROLLER", "host", 9090 + id_)) for id_ in (1, 2, 3))
+    state = make_state(voters)
+    doubts.on_connected(state, NodeId(2))
+    doubts.on_connected(state, NodeId(3))
+    doubts.on_lost(state, NodeId(2), refused=True)
+    doubts.on_lost(state, NodeId(3), refused=False)  # lost, but perhaps alive
+    assert not doubts.is_quorum_gone(state)
+    doubts.on_lost(state, NodeId(3), refused=True)
+    assert doubts.is_quorum_gone(state)
+    wait(state, doubts.DOUBT_MS)
+    assert not doubts.is_quorum_gone(state)
 
 
 def test_a_peer_never_met_is_not_doubted(state: NodeState) -> None:

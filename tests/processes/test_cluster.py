@@ -82,7 +82,7 @@ def test_a_broker_that_is_told_to_stop_fails_no_write(cluster: RealCluster) -> N
     partition, leaving = chosen(cluster, "left", "both")
     writing = Writing(cluster.bootstrap_without(leaving), "left", partition)
     writing.until_acknowledged(200)
-    cluster.kill(leaving, signal.SIGTERM)
+    cluster.signal(leaving, signal.SIGTERM)
     until(lambda: not cluster.is_running(leaving))
     writing.until_acknowledged(200)
     writing.finish()
@@ -118,7 +118,7 @@ def test_a_stopped_cluster_goes_on_with_its_data_elsewhere(tmp_path: Path) -> No
         assert cluster.stop(signal.SIGTERM) == 0
         assert not any(cluster.is_running(node) for node in cluster.nodes)
         cluster.port = RealCluster(tmp_path).port
-        assert f"localhost:{cluster.port}," in cluster.start()
+        assert f"localhost:{cluster.port}," in cluster.start().bootstrap
         held = read_all(cluster.bootstrap, "kept", 0, set(writing.acknowledged))
         assert set(writing.acknowledged) <= set(held)
         cluster.until_in_sync("kept")
@@ -167,3 +167,13 @@ def test_more_brokers_than_voters_serve_too(tmp_path: Path) -> None:
         writing.finish()
         assert writing.failures == []
         assert cluster.stop() == 0
+
+
+@pytest.mark.parametrize("node", [1, 2, 3])
+def test_a_topic_comes_into_being_whichever_broker_is_asked(
+    cluster: RealCluster, node: int
+) -> None:
+    others = [each for each in cluster.nodes if each != node]
+    writing = Writing(cluster.bootstrap_without(*others), f"asked-of-{node}", 0)
+    writing.until_acknowledged(1)
+    assert len(cluster.partitions(f"asked-of-{node}")[0].replicas) == 3

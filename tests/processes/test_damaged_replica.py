@@ -41,7 +41,7 @@ def written(cluster: RealCluster, topic: str) -> Writing:
 
 def restart(cluster: RealCluster, node: int, topic: str) -> None:
     """In order: then its logs are believed, and nobody has read them."""
-    cluster.kill(node, signal.SIGTERM)
+    cluster.signal(node, signal.SIGTERM)
     until(lambda: not cluster.is_running(node))
     cluster.start_again()
     until(lambda: cluster.is_running(node))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 pytest.importorskip("confluent_kafka")
 from real_cluster import RealCluster, until
 
-OFTEN = ("metadata.log.max.record.bytes.between.snapshots=1500",)
+OFTEN = {"metadata.log.max.record.bytes.between.snapshots": "1500"}
 
 
 def checkpoints(cluster: RealCluster, node: int) -> list[str]:
@@ -26,10 +25,10 @@ def log_starts(cluster: RealCluster, node: int) -> list[str]:
 def test_a_node_that_was_away_loads_the_snapshot_that_took_the_place_of_what_it_missed(
     tmp_path: Path,
 ) -> None:
-    with RealCluster(tmp_path, overrides=OFTEN) as cluster:
+    with RealCluster(tmp_path, settings=OFTEN) as cluster:
         cluster.create("before")
         away = next(node for node in cluster.nodes if node != cluster.controller())
-        cluster.kill(away, signal.SIGKILL)
+        cluster.kill(away)
         until(lambda: not cluster.is_running(away))
         known = checkpoints(cluster, away)
         for number in range(25):

@@ -6,24 +6,20 @@ quick retries, so that what a test waits for is the cluster.
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final
 
-import psutil
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from cotidal.testing.cluster import ProcessCluster
 from real_node import free_port
 
-PYTHON: Final = [sys.executable, "-W", "error", "-m", "cotidal"]
 QUICK: Final[dict[str, Any]] = {
     "retry.backoff.ms": 20,
     "retry.backoff.max.ms": 100,
@@ -34,68 +30,17 @@ QUICK: Final[dict[str, Any]] = {
 }
 
 
-class RealCluster:
-    def __init__(self, directory: Path, brokers: int = 3, overrides: tuple[str, ...] = ()) -> None:
-        self.brokers = brokers
-        self.overrides = overrides
-        self.data = directory / "data"
-        self.journal = directory / "journal"
-        self.port = free_port()
-        self.process: subprocess.Popen[str] | None = None
+class RealCluster(ProcessCluster):
+    PYTHON = (sys.executable, "-W", "error")
 
-    @property
-    def nodes(self) -> range:
-        return range(1, self.brokers + 1)
-
-    @property
-    def bootstrap(self) -> str:
-        return self.bootstrap_without()
+    def __init__(
+        self, directory: Path, brokers: int = 3, settings: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(brokers, directory=directory, port=free_port(), settings=settings)
 
     def bootstrap_without(self, *gone: int) -> str:
         ports = [self.port + node - 1 for node in self.nodes if node not in gone]
         return ",".join(f"localhost:{port}" for port in ports)
-
-    def start(self) -> str:
-        """Until it says that it is up: that line."""
-        with self.journal.open("a") as journal:
-            self.process = subprocess.Popen(
-                [
-                    *PYTHON,
-                    "up",
-                    f"--brokers={self.brokers}",
-                    f"--data={self.data}",
-                    f"--port={self.port}",
-                    *(f"--override={setting}" for setting in self.overrides),
-                ],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=journal,
-                text=True,
-            )
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        assert line.startswith("cotidal is up"), self.journal.read_text()
-        return line
-
-    def stop(self, number: int = signal.SIGINT) -> int:
-        assert self.process is not None
-        self.process.send_signal(number)
-        self.process.communicate(timeout=30)
-        return self.process.returncode
-
-    def pid(self, node: int) -> int:
-        return int((self.data / f"node-{node}/pid").read_text())
-
-    def is_running(self, node: int) -> bool:
-        return (self.data / f"node-{node}/pid").exists()
-
-    def kill(self, node: int, number: int = signal.SIGKILL) -> None:
-        os.kill(self.pid(node), number)
-
-    def start_again(self) -> None:
-        """Whichever nodes have ended."""
-        assert self.process is not None
-        self.process.send_signal(signal.SIGUSR1)
 
     def admin(self) -> AdminClient:
         return AdminClient({"bootstrap.servers": self.bootstrap, **QUICK})
@@ -112,7 +57,7 @@ class RealCluster:
 
     def controller(self) -> int:
         said = subprocess.run(
-            [*PYTHON, "quorum", "--json", "--bootstrap", self.bootstrap],
+            [*self.PYTHON, "-m", "cotidal", "quorum", "--json", "--bootstrap", self.bootstrap],
             capture_output=True,
             text=True,
             timeout=30,
@@ -126,24 +71,6 @@ class RealCluster:
                 for partition in self.partitions(topic).values()
             )
         )
-
-    def __enter__(self) -> RealCluster:
-        self.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        assert self.process is not None
-        if self.process.poll() is None:
-            nodes = psutil.Process(self.process.pid).children()
-            for process in (self.process, *nodes):
-                process.kill()
-            psutil.wait_procs(nodes, 20)
-        self.process.communicate(timeout=20)
 
 
 class Writing:

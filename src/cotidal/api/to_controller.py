@@ -1,6 +1,6 @@
-"""How a broker speaks to the active controller: AlterPartition (56), BrokerRegistration (62),
-BrokerHeartbeat (63), AllocateProducerIds (67), AssignReplicasToDirs (73). The other side
-of these is in their own files."""
+"""How a broker speaks to the active controller: CreateTopics (19) for topics that somebody asked
+for, AlterPartition (56), BrokerRegistration (62), BrokerHeartbeat (63), AllocateProducerIds (67),
+AssignReplicasToDirs (73). The other side of these is in their own files."""
 
 from __future__ import annotations
 
@@ -26,13 +26,24 @@ from cotidal.messages.rpc.broker_registration import (
     Feature,
     Listener,
 )
+from cotidal.messages.rpc.create_topics import CreatableTopic, CreateTopicsRequest
 from cotidal.values import BrokerEpoch, NodeId, Offset, Uuid
 
+CREATE_VERSION: Final = 7
 ALTER_PARTITION_VERSION: Final = 3
 REGISTRATION_VERSION: Final = 4
 HEARTBEAT_VERSION: Final = 1
 PRODUCER_IDS_VERSION: Final = 0
 ASSIGN_VERSION: Final = 0
+
+BY_DEFAULT: Final = -1
+"""As many partitions, or replicas, as the controller's settings say."""
+
+
+def creation(names: tuple[str, ...], *, timeout_ms: int) -> CreateTopicsRequest:
+    """Topics as their defaults have them."""
+    topics = tuple(CreatableTopic(name, BY_DEFAULT, BY_DEFAULT) for name in names)
+    return CreateTopicsRequest(topics, timeout_ms)
 
 
 def alter_partition(

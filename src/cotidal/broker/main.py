@@ -394,7 +394,7 @@ def run_broker(
         journal.warning(warning)
     memory.tune_allocator()
     _raise_descriptor_limit(journal)
-    loop = _new_loop()
+    loop = new_loop()
     try:
         return loop.run_until_complete(_run(config, journal, on_serving, leash))
     except StartError as error:
@@ -441,7 +441,7 @@ def _on_leash_gone(running: Running, leash: int) -> None:
     running.request_stop()
 
 
-def _new_loop() -> asyncio.AbstractEventLoop:
+def new_loop() -> asyncio.AbstractEventLoop:
     try:
         import uvloop
     except ImportError:  # not made for this platform

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from cotidal.api import init_producer_id as producer_id_api
+from cotidal.api import to_controller
 from cotidal.api.active import Active
 from cotidal.api.asked import Asked
 from cotidal.api.registry import Owner, handler
@@ -41,6 +42,12 @@ from cotidal.node.state import NodeState
 from cotidal.values import Millis, NodeId, ProducerId
 
 FORWARD_TIMEOUT_MS = 10_000
+
+
+class CreateCall(NamedTuple):
+    """Topics that somebody asked for are being created by the active controller."""
+
+    slot: Slot
 
 
 class Forwarded(NamedTuple):
@@ -166,6 +173,25 @@ def on_no_block(state: NodeState, error: ErrorCode = ErrorCode.COORDINATOR_NOT_A
     while duty.waiting_for_block:
         slot = duty.waiting_for_block.popleft()
         slot.connection.answer(slot, producer_id_api.response_refused(refusal), state.out)
+
+
+def create_elsewhere(state: NodeState, slot: Slot, names: tuple[str, ...]) -> bool:
+    """Have the active controller create topics; the request is answered again when it has."""
+    leader = state.controller.leader
+    if leader is None or leader.node_id == state.config.node_id:
+        return False
+    calls.call(
+        state,
+        leader.node_id,
+        leader.endpoint,
+        lane=calls.FORWARD_LANE,
+        api=ApiKey.CREATE_TOPICS,
+        version=to_controller.CREATE_VERSION,
+        message=to_controller.creation(names, timeout_ms=FORWARD_TIMEOUT_MS),
+        timeout_ms=FORWARD_TIMEOUT_MS,
+        owner=CreateCall(slot),
+    )
+    return True
 
 
 def _forward(state: NodeState, slot: Slot) -> None:

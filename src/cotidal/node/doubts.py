@@ -30,6 +30,8 @@ class Doubt(NamedTuple):
     since: Millis
     """When its connection ended."""
     until: Millis
+    refused: bool
+    """Nobody listens there: more than a doubt."""
 
 
 def on_connected(state: NodeState, peer: NodeId) -> None:
@@ -42,12 +44,22 @@ def on_lost(state: NodeState, peer: NodeId, *, refused: bool) -> None:
     stood = peer in state.doubts and before is None
     if stood or refused:
         since = state.now if before is None else before.since
-        state.doubts[peer] = Doubt(since, Millis(state.now + DOUBT_MS))
+        state.doubts[peer] = Doubt(since, Millis(state.now + DOUBT_MS), refused)
 
 
 def is_doubted(state: NodeState, peer: NodeId) -> bool:
     doubt = state.doubts.get(peer)
     return doubt is not None and state.now < doubt.until
+
+
+def is_quorum_gone(state: NodeState) -> bool:
+    """So many controllers refuse connections that the others cannot decide anything."""
+    voters = state.quorum.machine.state.voter_set.ids
+    gone = 0
+    for voter in voters:
+        doubt = state.doubts.get(voter)
+        gone += doubt is not None and doubt.refused and state.now < doubt.until
+    return 2 * (len(voters) - gone) <= len(voters)
 
 
 def is_just_lost(state: NodeState, peer: NodeId) -> bool:

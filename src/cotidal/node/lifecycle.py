@@ -6,7 +6,7 @@
     Running        takes part, and says so every broker.heartbeat.interval.ms; told that the
                    controller does not know it                            -> Unregistered
     Leaving        asks to be let go: leaderships move away first         -> stopped
-                   also when no controller has answered for LEAVE_ALONE_MS
+                   also when no controller has answered for LEAVE_ALONE_MS, or none can
 
 Everything is driven by what happens; the heartbeat's interval is only for when nothing does.
 Owns of the state: life.
@@ -24,7 +24,7 @@ from cotidal.errors import ErrorCode
 from cotidal.messages.rpc.apis import ApiKey
 from cotidal.messages.rpc.broker_heartbeat import BrokerHeartbeatResponse
 from cotidal.messages.rpc.broker_registration import BrokerRegistrationResponse
-from cotidal.node import calls, publishing
+from cotidal.node import calls, doubts, publishing
 from cotidal.node.effects import Note, Serve
 from cotidal.node.state import NodeState
 from cotidal.settings import effective
@@ -89,7 +89,7 @@ def start(state: NodeState, *, incarnation: Uuid, previous_epoch: BrokerEpoch) -
 def pump(state: NodeState) -> None:
     """At the end of a step: say what is due to be said."""
     life = state.life
-    if life.stage is Stage.LEAVING and life.leave_by is not None and state.now >= life.leave_by:
+    if life.stage is Stage.LEAVING and _is_alone(state):
         _go(state)
     if life.is_under_way or life.next_beat is None or state.now < life.next_beat:
         return
@@ -206,6 +206,12 @@ def next_deadline(state: NodeState) -> Millis | None:
     if life.is_under_way or life.next_beat is None or state.controller.leader is None:
         return life.leave_by
     return life.next_beat if life.leave_by is None else min(life.next_beat, life.leave_by)
+
+
+def _is_alone(state: NodeState) -> bool:
+    """No controller will let us go: none has answered for long, or none is left."""
+    leave_by = state.life.leave_by
+    return doubts.is_quorum_gone(state) or (leave_by is not None and state.now >= leave_by)
 
 
 def _register(state: NodeState) -> None:

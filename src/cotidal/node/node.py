@@ -260,6 +260,8 @@ class Node:
                 lifecycle.on_beat_answered(state, owner, message)
             case controller.Forwarded():
                 controller.on_forwarded(state, owner, message)
+            case controller.CreateCall(slot):
+                state.again.append(slot)
             case controller.BlockAsked():
                 controller.on_block(state, message)
             case decisions.Probing():
@@ -289,6 +291,8 @@ class Node:
                 lifecycle.on_failed(state)
             case controller.Forwarded():
                 controller.on_forward_failed(state, owner)
+            case controller.CreateCall(slot):
+                state.again.append(slot)
             case controller.BlockAsked():
                 controller.on_no_block(state)
             case decisions.Probing():
@@ -356,16 +360,14 @@ class Node:
         slot.connection.answer(slot, reply, self._state.out)
 
     def _create_missing(self, slot: Slot, asked: Asked) -> bool:
-        """Topics that a Metadata request may bring into being; it is answered when they are.
-
-        Only where the controller is: elsewhere the client asks again, and CreateTopics is for those
-        who want to be sure.
-        """
+        """Topics that a Metadata request may bring into being; it is answered when they are."""
         message = cast("MetadataRequest", slot.request.message)
         decider = self._state.controller.controller
         missing = metadata_api.missing_topics(message, asked, self._view)
-        if not missing or decider is None:
+        if not missing:
             return False
+        if decider is None:
+            return controller.create_elsewhere(self._state, slot, missing)
         records: list[Any] = []
         for name in missing:
             decided = decide_auto_create(decider, name)

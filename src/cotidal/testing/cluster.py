@@ -1,0 +1,309 @@
+"""Clusters for the tests of programs that speak to Kafka.
+
+``Cluster``          brokers in this process, on a thread of their own: three are up in a fraction
+                     of a second. A node that is killed here flushes nothing and answers nobody,
+                     as a killed process does.
+``ProcessCluster``   processes of their own, as `cotidal up` starts them: to be killed with -9, or
+                     paused.
+
+Both keep their data in a directory that goes when they end, unless they are given one.
+
+    with Cluster() as cluster:
+        producer = Producer({"bootstrap.servers": cluster.bootstrap})
+        cluster.kill(cluster.nodes[0])
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Coroutine, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, ClassVar, Final, Self, TypeVar
+
+from cotidal.broker.config import BrokerConfig
+from cotidal.broker.local import CALLERS_PORTS_FROM, LayoutError, lay_out
+from cotidal.broker.main import Running, new_loop, serve
+
+START_SECONDS_MAX: Final = 30.0
+STOP_SECONDS_MAX: Final = 30.0
+FIRST_PORT: Final = 20_000
+PORT_TRIES: Final = 20
+
+Result = TypeVar("Result")
+
+
+class ClusterFailed(Exception):
+    """It did not start, or did not stop; with the end of what it said."""
+
+
+class _Data:
+    """The directory of a cluster: its own, or one that outlives it."""
+
+    def __init__(self, directory: str | os.PathLike[str] | None) -> None:
+        self.goes = directory is None
+        self.path = Path(directory or tempfile.mkdtemp(prefix="cotidal-"))
+
+    def drop(self) -> None:
+        if self.goes:
+            shutil.rmtree(self.path, ignore_errors=True)
+
+
+class Cluster:
+    """Brokers in this process."""
+
+    def __init__(
+        self,
+        brokers: int = 3,
+        *,
+        settings: Mapping[str, str] | None = None,
+        directory: str | os.PathLike[str] | None = None,
+    ) -> None:
+        """``settings``: of every broker, by Kafka's names. ``directory``: data that is to stay."""
+        self._brokers = brokers
+        self._settings = dict(settings or {})
+        self._data = _Data(directory)
+        self._configs: dict[int, BrokerConfig] = {}
+        self._running: dict[int, Running] = {}
+        self._loop = new_loop()
+        self._thread = threading.Thread(target=self._turn, name="cotidal", daemon=True)
+
+    @property
+    def nodes(self) -> tuple[int, ...]:
+        return tuple(range(1, self._brokers + 1))
+
+    @property
+    def bootstrap(self) -> str:
+        """Where clients begin: every broker, whether it runs or not."""
+        return ",".join(
+            f"{address.host}:{address.port}"
+            for config in self._configs.values()
+            for address in config.advertised or config.listeners[:1]
+        )
+
+    def start(self) -> Self:
+        self._configs = {config.node_id: config for config in self._lay_out()}
+        self._thread.start()
+        try:
+            self._await(self._serve(self.nodes), START_SECONDS_MAX)
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def stop(self) -> None:
+        """Whatever still runs: in order, or, if nobody wants its data, at once."""
+        if self._thread.is_alive():
+            with contextlib.suppress(TimeoutError):
+                self._await(self._stop(), STOP_SECONDS_MAX)
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join(STOP_SECONDS_MAX)
+        self._data.drop()
+
+    def kill(self, node: int) -> None:
+        """As kill -9 would: nothing is flushed, nobody is told."""
+        self._await(self._kill(node), STOP_SECONDS_MAX)
+
+    def restart(self, node: int) -> None:
+        """Start a node that was killed, on its data; it serves when this returns."""
+        if node in self._running:
+            raise ClusterFailed(f"node {node} runs")
+        self._await(self._serve((node,)), START_SECONDS_MAX)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    # On the loop's thread
+
+    def _turn(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_forever()
+        self._loop.run_until_complete(self._loop.shutdown_default_executor())
+        self._loop.close()
+
+    async def _serve(self, nodes: tuple[int, ...]) -> None:
+        started = await asyncio.gather(*(serve(self._configs[node]) for node in nodes))
+        self._running.update(zip(nodes, started, strict=True))
+
+    async def _stop(self) -> None:
+        running, self._running = self._running, {}
+        if self._data.goes:
+            for each in running.values():
+                each.kill()
+        await asyncio.gather(*(each.stop() for each in running.values()))
+
+    async def _kill(self, node: int) -> None:
+        running = self._running.pop(node, None)
+        if running is None:
+            raise ClusterFailed(f"node {node} does not run")
+        running.kill()
+        await running.wait()
+
+    def _await(self, what: Coroutine[Any, Any, Result], seconds: float) -> Result:
+        return asyncio.run_coroutine_threadsafe(what, self._loop).result(seconds)
+
+    def _lay_out(self) -> list[BrokerConfig]:
+        """On ports of which other tests, running now, are unlikely to think too."""
+        for attempt in range(PORT_TRIES):
+            port = random.randrange(FIRST_PORT, CALLERS_PORTS_FROM - 2 * self._brokers)
+            try:
+                return lay_out(
+                    self._brokers, str(self._data.path), port=port, overrides=self._settings
+                )
+            except LayoutError:
+                if attempt == PORT_TRIES - 1:
+                    raise
+        raise AssertionError("unreachable")
+
+
+class ProcessCluster:
+    """`cotidal up`, and the processes that it starts."""
+
+    PYTHON: ClassVar = (sys.executable,)
+
+    def __init__(
+        self,
+        brokers: int = 3,
+        *,
+        settings: Mapping[str, str] | None = None,
+        directory: str | os.PathLike[str] | None = None,
+        port: int | None = None,
+    ) -> None:
+        self.bootstrap = ""
+        """Where clients begin, once it runs."""
+        self.brokers = brokers
+        self._settings = dict(settings or {})
+        self._data = _Data(directory)
+        self.port = port
+        self.process: subprocess.Popen[str] | None = None
+
+    @property
+    def nodes(self) -> tuple[int, ...]:
+        return tuple(range(1, self.brokers + 1))
+
+    @property
+    def data(self) -> Path:
+        return self._data.path / "data"
+
+    @property
+    def journal(self) -> Path:
+        """What the processes say."""
+        return self._data.path / "journal"
+
+    def start(self) -> Self:
+        command = [*self.PYTHON, "-m", "cotidal", "up", f"--brokers={self.brokers}"]
+        command += [f"--data={self.data}"]
+        command += [] if self.port is None else [f"--port={self.port}"]
+        command += [f"--override={name}={value}" for name, value in self._settings.items()]
+        with self.journal.open("a") as journal:
+            self.process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=journal,
+                text=True,
+            )
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line.startswith("cotidal is up: "):
+            self.process.communicate()
+            told = f"it ended with status {self.process.returncode}\n{self.said()}"
+            self._data.drop()
+            raise ClusterFailed(told)
+        self.bootstrap = line.removeprefix("cotidal is up: ").split()[0]
+        return self
+
+    def stop(self, how: signal.Signals = signal.SIGTERM) -> int:
+        """In order; the exit status."""
+        assert self.process is not None
+        self.process.send_signal(how)
+        try:
+            self.process.communicate(timeout=STOP_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            raise ClusterFailed(f"it did not stop\n{self.said()}") from None
+        return self.process.returncode
+
+    def end(self) -> None:
+        """Whatever is left of it, paused nodes too."""
+        if self.process is not None and self.process.poll() is None:
+            for node in self.nodes:
+                with contextlib.suppress(OSError, ValueError):
+                    self.signal(node, signal.SIGKILL)
+            self.process.kill()
+        if self.process is not None:
+            self.process.communicate()
+        self._data.drop()
+
+    def kill(self, node: int) -> None:
+        """With -9; it is gone, and known to be, when this returns."""
+        self.signal(node, signal.SIGKILL)
+        if self.brokers == 1:
+            assert self.process is not None
+            self.process.wait(STOP_SECONDS_MAX)
+        deadline = time.monotonic() + STOP_SECONDS_MAX
+        while self.is_running(node):
+            if time.monotonic() > deadline:
+                raise ClusterFailed(f"node {node} does not die\n{self.said()}")
+            time.sleep(0.002)
+
+    def is_running(self, node: int) -> bool:
+        return (self.data / f"node-{node}" / "pid").exists()
+
+    def pause(self, node: int) -> None:
+        self.signal(node, signal.SIGSTOP)
+
+    def resume(self, node: int) -> None:
+        self.signal(node, signal.SIGCONT)
+
+    def signal(self, node: int, number: signal.Signals) -> None:
+        if self.brokers == 1:
+            assert self.process is not None
+            self.process.send_signal(number)
+        else:
+            os.kill(self.pid(node), number)
+
+    def pid(self, node: int) -> int:
+        return int((self.data / f"node-{node}" / "pid").read_text())
+
+    def start_again(self) -> None:
+        """Whichever nodes have ended."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGUSR1)
+
+    def log(self, node: int, partition: str) -> bytes:
+        """All segments of a replica (``orders-0``), as they are on disk."""
+        home = self.data if self.brokers == 1 else self.data / f"node-{node}"
+        segments = sorted((home / partition).glob("*.log"))
+        return b"".join(segment.read_bytes() for segment in segments)
+
+    def said(self, last_chars: int = 2_000) -> str:
+        return self.journal.read_text()[-last_chars:]
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.end()

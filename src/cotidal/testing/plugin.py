@@ -1,0 +1,36 @@
+"""pytest's part: ``cotidal_cluster``, a cluster for one test.
+
+    def test_orders_arrive(cotidal_cluster):
+        producer = Producer({"bootstrap.servers": cotidal_cluster.bootstrap})
+
+    @pytest.mark.cotidal(brokers=1, settings={"num.partitions": "6"})
+    def test_alone(cotidal_cluster): ...
+
+Found by pytest through the entry point ``pytest11``; it loads nothing until a test asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from cotidal.testing.cluster import Cluster
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", "cotidal(brokers=3, settings={}): what cotidal_cluster is made of"
+    )
+
+
+@pytest.fixture
+def cotidal_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """Three brokers in this process, or what the mark ``cotidal`` asks for."""
+    from cotidal.testing.cluster import Cluster
+
+    mark = request.node.get_closest_marker("cotidal")
+    with Cluster(**(mark.kwargs if mark else {})) as cluster:
+        yield cluster

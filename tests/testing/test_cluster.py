@@ -1,0 +1,93 @@
+"""Clusters for the tests of others: what they start, kill and leave behind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from cotidal.testing.cluster import Cluster, ClusterFailed, ProcessCluster
+
+QUICK = {"retry.backoff.ms": 20, "reconnect.backoff.ms": 10, "reconnect.backoff.max.ms": 100}
+
+
+def write(bootstrap: str, *values: str) -> None:
+    producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "log_level": 0, **QUICK})
+    for value in values:
+        producer.produce("orders", value, partition=0)
+    assert producer.flush(20) == 0
+
+
+def read(bootstrap: str, count: int) -> list[str]:
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "-", "log_level": 0, **QUICK})
+    consumer.assign([TopicPartition("orders", 0, 0)])
+    found = [message.value() or b"" for message in consumer.consume(count, 20)]
+    consumer.close()
+    return [value.decode() for value in found]
+
+
+def test_a_node_of_this_process_can_die_and_come_back(cotidal_cluster: Cluster) -> None:
+    write(cotidal_cluster.bootstrap, "one")
+    for node in cotidal_cluster.nodes:
+        cotidal_cluster.kill(node)
+        write(cotidal_cluster.bootstrap, f"without {node}")
+        cotidal_cluster.restart(node)
+    expected = ["one", "without 1", "without 2", "without 3"]
+    assert read(cotidal_cluster.bootstrap, 4) == expected
+
+
+@pytest.mark.cotidal(brokers=1, settings={"num.partitions": "6"})
+def test_a_mark_says_what_the_cluster_is_made_of(cotidal_cluster: Cluster) -> None:
+    assert cotidal_cluster.nodes == (1,)
+    write(cotidal_cluster.bootstrap, "one")
+    consumer = Consumer({"bootstrap.servers": cotidal_cluster.bootstrap, "group.id": "-"})
+    assert len(consumer.list_topics("orders", timeout=10).topics["orders"].partitions) == 6
+    consumer.close()
+
+
+def test_a_directory_that_was_given_outlives_the_cluster(tmp_path: Path) -> None:
+    with Cluster(1, directory=tmp_path) as cluster:
+        write(cluster.bootstrap, "kept")
+    with Cluster(1, directory=tmp_path) as cluster:
+        assert read(cluster.bootstrap, 1) == ["kept"]
+
+
+def test_a_directory_of_its_own_goes_with_the_cluster() -> None:
+    with Cluster(1) as cluster:
+        home = cluster._data.path
+        assert home.is_dir()
+    assert not home.exists()
+
+
+def test_a_mistake_in_the_settings_is_told_and_leaves_no_thread() -> None:
+    with pytest.raises(Exception, match=r"num\.partitions"):
+        Cluster(1, settings={"num.partitions": "many"}).start()
+
+
+def test_only_what_runs_is_killed_and_only_what_does_not_is_started(
+    cotidal_cluster: Cluster,
+) -> None:
+    with pytest.raises(ClusterFailed, match="node 2 runs"):
+        cotidal_cluster.restart(2)
+    cotidal_cluster.kill(2)
+    with pytest.raises(ClusterFailed, match="node 2 does not run"):
+        cotidal_cluster.kill(2)
+
+
+def test_processes_are_paused_killed_and_started_again() -> None:
+    with ProcessCluster(2) as cluster:
+        write(cluster.bootstrap, "one")
+        cluster.pause(1)
+        cluster.resume(1)
+        cluster.kill(1)
+        cluster.start_again()
+        assert read(cluster.bootstrap, 1) == ["one"]
+        assert cluster.log(2, "orders-0") == cluster.log(1, "orders-0") != b""
+        home = cluster.data
+    assert not home.exists()
+
+
+def test_a_cluster_that_does_not_start_says_why() -> None:
+    with pytest.raises(ClusterFailed, match=r"num\.partitions"):
+        ProcessCluster(1, settings={"num.partitions": "many"}).start()
