@@ -34,6 +34,8 @@ from tests.mutants.mutant import HOUSE, Mutant, plant
 STORIES = Path(__file__).parent / "stories"
 CONTROL_SEEDS = 1
 """Of every plan, by the unpatched product, before anything else."""
+PYTEST = ("-p", "no:xdist", "-o", "timeout=30")
+"""A bug may make a story endless: none of the house's takes a second."""
 
 
 class Verdict(NamedTuple):
@@ -121,7 +123,7 @@ def first_test(tree: Path, mutant: Mutant) -> str | None:
     room = HOUSE / "tests" / Path(mutant.file).parent
     while not room.is_dir():
         room = room.parent
-    told = _python(tree, "-m", "pytest", str(room), "-x", "--tb=no", "-rfE", "-p", "no:xdist")
+    told = _python(tree, "-m", "pytest", str(room), "-x", "--tb=no", "-rfE", *PYTEST)
     failed = [line for line in told.stdout.splitlines() if line.startswith(("FAILED ", "ERROR "))]
     return failed[0].split(" ")[1].rpartition("::")[2] if failed else None
 

@@ -89,8 +89,8 @@ QUORUM_MUTANTS: Final = (
         "quorum-not-checked",
         "a leader that no majority has asked for 1.5 fetch time-outs resigns (KIP-595)",
         REPLICATION,
-        "    if resign_at is not None and now >= resign_at:",
-        "    if resign_at is not None and now < 0:",
+        "    return None if heard is None else Millis(heard + q.config.fetch_timeout_ms * 3 // 2)",
+        "    return None",
         ("controller-only", "harsh"),
     ),
     Mutant(
