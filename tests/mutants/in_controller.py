@@ -140,7 +140,7 @@ CONTROLLER_MUTANTS: Final = (
         "core/cluster/decide/producer_ids.py",
         "next_producer_id=first + BLOCK_SIZE",
         "next_producer_id=first",
-        ("mild", "harsh"),
+        ("lagging", "wide"),
     ),
     Mutant(
         "preferred-election-below-threshold",

@@ -49,6 +49,9 @@ _DUTIES: Final = {
 }
 _SMALL: Final = {"slow-disk": 1, "clock-jump": 1}
 
+_TWO_IDEMPOTENT: Final = (-1, -1, -1, 1)
+"""One alone would never notice that it shares its producer id."""
+
 
 class Plan(NamedTuple):
     name: str
@@ -110,6 +113,7 @@ PLANS: Final[dict[str, Plan]] = {
             gap_ms=800,
             down_max=2,
             duties=_DUTIES,
+            acks=_TWO_IDEMPOTENT,
         ),
         Plan(
             "lagging",
@@ -117,6 +121,7 @@ PLANS: Final[dict[str, Plan]] = {
             _PROCESS | _NETWORK | {"slow-link": 6, "slow-disk": 4},
             gap_ms=700,
             settings={"replica.lag.time.max.ms": "400"},
+            acks=_TWO_IDEMPOTENT,
         ),
         Plan(
             "lagging-one",
@@ -125,6 +130,7 @@ PLANS: Final[dict[str, Plan]] = {
             gap_ms=700,
             min_isr=1,
             settings={"replica.lag.time.max.ms": "400"},
+            acks=_TWO_IDEMPOTENT,
         ),
         Plan(
             "regions",
