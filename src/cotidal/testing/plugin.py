@@ -1,12 +1,14 @@
 """pytest's part: ``cotidal_cluster``, a cluster for one test.
 
+    pytest_plugins = ["cotidal.testing.plugin"]     # in conftest.py
+
     def test_orders_arrive(cotidal_cluster):
         producer = Producer({"bootstrap.servers": cotidal_cluster.bootstrap})
 
     @pytest.mark.cotidal(brokers=1, settings={"num.partitions": "6"})
     def test_alone(cotidal_cluster): ...
 
-Found by pytest through the entry point ``pytest11``; it loads nothing until a test asks for it.
+Not found by itself, through an entry point: pytest would rewrite every assertion of the product.
 """
 
 from __future__ import annotations
