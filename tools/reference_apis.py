@@ -29,9 +29,10 @@ NOT_SERVED: Final[Mapping[str, str]] = {
     "TxnOffsetCommit DescribeTransactions ListTransactions",
     "one node: no voters to talk to yet": "Vote BeginQuorumEpoch EndQuorumEpoch FetchSnapshot "
     "AddRaftVoter RemoveRaftVoter UpdateRaftVoter",
-    "one node: no brokers to talk to yet": "AlterPartition BrokerRegistration BrokerHeartbeat "
-    "AllocateProducerIds ControllerRegistration Envelope",
-    "one log directory": "AlterReplicaLogDirs AssignReplicasToDirs",
+    "spoken between nodes, on the controller's listener": "AlterPartition BrokerRegistration "
+    "BrokerHeartbeat AllocateProducerIds ControllerRegistration AssignReplicasToDirs",
+    "requests are passed on without it": "Envelope",
+    "a replica stays in its log directory": "AlterReplicaLogDirs",
     "no authentication": "SaslHandshake SaslAuthenticate DescribeUserScramCredentials "
     "AlterUserScramCredentials CreateDelegationToken RenewDelegationToken ExpireDelegationToken "
     "DescribeDelegationToken",

@@ -57,7 +57,7 @@ PENDING: Final[Mapping[str, str]] = {
     "max.incremental.fetch.session.cache.slots": _FIXED,
     "log.flush.start.offset.checkpoint.interval.ms": "log starts are written with recovery points",
     "log.initial.task.delay.ms": "the first check comes after log.retention.check.interval.ms",
-    "log.dir.failure.timeout.ms": "a disk that fails takes single logs offline",
+    "log.dir.failure.timeout.ms": "a failed directory is named in every heartbeat",
     "producer.id.expiration.check.interval.ms": "it is looked at together with retention",
     "*preallocate": "segments grow as they are written",
     "*message.timestamp.before.max.ms": "no record is too old to be taken",

@@ -101,9 +101,7 @@ def test_an_ipv6_listener_is_written_in_brackets() -> None:
             {"controller.quorum.voters": "1@a:9093", "process.roles": "broker"},
             "names node 1, whose process.roles is 'broker'",
         ),
-        ({"metadata.log.dir": "/meta"}, "must be the same as log.dirs for now"),
         ({"max.connections.per.ip.overrides": "a"}, "not of the form address:count"),
-        ({"log.dirs": "/a,/b"}, "one is supported for now"),
         ({"log.dirs": "/a,/a"}, "names a directory twice"),
         ({"listeners": "PLAINTEXT://:1,PLAINTEXT://:2"}, "the listener name PLAINTEXT"),
         ({"listeners": "PLAINTEXT://:1,CONTROLLER://:1"}, "a port of its own"),
@@ -177,3 +175,10 @@ def test_a_file_that_cannot_be_read_is_one_sentence(
         path.write_bytes(content)
     with pytest.raises(ConfigError, match=sentence):
         load_config(str(path))
+
+
+def test_logs_may_be_in_several_directories_and_metadata_apart() -> None:
+    config = make_config({**LEAST, "log.dirs": "/a, /b"})
+    assert (config.log_dirs, config.metadata_dir) == (("/a", "/b"), "/a")
+    config = make_config({**LEAST, "log.dirs": "/a,/b", "metadata.log.dir": "/m"})
+    assert (config.log_dirs, config.metadata_dir) == (("/a", "/b"), "/m")

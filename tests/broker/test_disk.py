@@ -12,6 +12,7 @@ import uvloop
 
 from cotidal.broker import disk as disk_module
 from cotidal.broker.counters import Counters
+from cotidal.broker.directory import LogDir
 from cotidal.broker.disk import Disk
 from cotidal.broker.journal import Journal
 from cotidal.log.memory import MemoryFiles
@@ -62,6 +63,7 @@ from cotidal.wire.records import Record, build_batch
 ONE = TopicPartition("one", 0)
 TWO = TopicPartition("two", 0)
 ID = Uuid(b"0123456789abcdef")
+HOME = Uuid(b"h" * 16)
 EPOCH = LeaderEpoch(3)
 T = TypeVar("T")
 
@@ -75,13 +77,15 @@ class World:
         self.held = 0
         self.said: list[str] = []
         self.faults: list[Exception] = []
+        self.broken: list[str] = []
         self.disk = Disk(
             asyncio.get_running_loop(),
             files,
-            "/data",
-            clean=clean,
+            [LogDir(HOME, "/data", clean)],
+            metadata_path="/data",
             checkpoint_ms=60_000,
             post=self.events.append,
+            on_broken=self.broken.append,
             on_fault=self.faults.append,
             hold=self._hold,
             journal=Journal(self),
@@ -106,7 +110,7 @@ class World:
 
     async def open(self, partition: TopicPartition, **settings: str) -> LogOpened:
         named = {name.replace("_", "."): value for name, value in settings.items()}
-        self.disk.open_log(OpenLog(partition, ID, named))
+        self.disk.open_log(OpenLog(partition, ID, named, HOME))
         return await self.event(LogOpened, partition)
 
     def append(self, partition: TopicPartition, offset: int, *values: bytes) -> None:
@@ -331,7 +335,7 @@ def test_damage_is_told_with_the_offset_where_it_begins_and_can_be_cut_away(run:
         await world.open(ONE)
         for offset in range(3):
             world.append(ONE, offset, b"x")
-        assert await world.disk.close()
+        assert await world.disk.close() == ("/data",)
 
     run(script, files)
     size = files.size(f"/data/one-0/{0:020d}.log")
@@ -377,7 +381,7 @@ def test_a_log_that_cannot_be_opened_is_told(run: Run) -> None:
 
     async def script(world: World) -> None:
         files.fail("open", "one-0", times=10)
-        world.disk.open_log(OpenLog(ONE, ID, {}))
+        world.disk.open_log(OpenLog(ONE, ID, {}, HOME))
         assert "Input/output error" in (await world.event(LogFailed)).reason
 
     run(script, files)
@@ -391,7 +395,7 @@ def test_a_deleted_log_makes_room_for_one_of_its_name(run: Run) -> None:
         world.append(ONE, 0, b"old")
         world.disk.save_high_watermarks(SaveHighWatermarks(((ONE, Offset(1)),)))
         world.disk.delete_log(DeleteLog(ONE, ID))
-        world.disk.open_log(OpenLog(ONE, ID, {}))
+        world.disk.open_log(OpenLog(ONE, ID, {}, HOME))
         opened = await world.event(LogOpened)
         assert (opened.end_offset, opened.high_watermark) == (0, 0)
         doomed = [name for name in files.listdir("/data") if name.endswith("-delete")]
@@ -429,7 +433,7 @@ def test_a_closed_disk_is_found_again_with_all_it_knew(run: Run) -> None:
         world.disk.save_high_watermarks(SaveHighWatermarks(((ONE, Offset(2)),)))
         world.disk.advance_start(AdvanceStart(ONE, Offset(1)))
         assert await world.event(StartMoved) == StartMoved(ONE, ID, Offset(1))
-        assert await world.disk.close()
+        assert await world.disk.close() == ("/data",)
 
     run(script, files)
     files.crash(lambda n: 0)
@@ -504,7 +508,7 @@ def test_truncation_times_sizes_and_retention_are_answered(run: Run) -> None:
         world.disk.retain(Retain(ONE, Offset(4)))
         assert (await world.event(StartMoved)).start_offset > 0
         world.disk.measure_logs(MeasureLogs(ReadToken(3)))
-        measured = await world.event(LogsMeasured)
+        (measured,) = (await world.event(LogsMeasured)).directories
         assert [partition for partition, _ in measured.sizes] == [ONE]
         assert measured.sizes[0][1] > 0
 

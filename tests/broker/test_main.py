@@ -26,8 +26,9 @@ from cotidal.broker.listeners import ListenerError
 from cotidal.broker.main import Running, serve
 from cotidal.broker.storage import StorageError, format_storage
 from cotidal.log.files import OsFiles
-from cotidal.log.memory import MemoryFiles
+from cotidal.log.memory import FOREVER, MemoryFiles
 from cotidal.messages.rpc.create_topics import CreatableTopic, CreateTopicsRequest
+from cotidal.messages.rpc.describe_log_dirs import DescribeLogDirsRequest
 from cotidal.messages.rpc.fetch import FetchPartition, FetchRequest, FetchTopic
 from cotidal.messages.rpc.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from cotidal.node.effects import Effect
@@ -238,6 +239,67 @@ def test_what_keeps_a_node_from_starting_is_one_sentence() -> None:
             await started(other, listeners=f"PLAINTEXT://localhost:{port}")
         await (await started(other)).stop()  # the failed start has let go of the directory
         await running.stop()
+
+    play(script)
+
+
+def test_a_node_goes_on_with_the_log_directories_it_has_left() -> None:
+    files = MemoryFiles()
+    cluster = format_storage(files, "/m", node_id=NodeId(1)).cluster_id
+    for path in ("/a", "/b"):
+        format_storage(files, path, node_id=NodeId(1), cluster_id=cluster)
+    settings = {"log_dirs": "/a,/b", "metadata_log_dir": "/m"}
+
+    async def script() -> None:
+        running = await started(files, **settings)
+        await talking(running, lambda talk: [talk.create(name) for name in ("one", "two")])
+        for name in ("one", "two"):
+            assert await talking(running, lambda talk, to=name: talk.produce(to, b"kept")) == 0
+        assert files.exists("/a/one-0")
+        assert files.exists("/b/two-0")
+        assert files.exists("/m/__cluster_metadata-0")
+        files.fail("append", "/b/", times=FOREVER)
+        with pytest.raises(AssertionError, match="error_code=56"):
+            await talking(running, lambda talk: talk.produce("two", b"lost"))
+        assert await talking(running, lambda talk: talk.produce("one", b"more")) == 1
+        described = await talking(
+            running, lambda talk: talk.call(35, 4, DescribeLogDirsRequest(None))
+        )
+        assert [(each.log_dir, each.error_code) for each in described.results] == [
+            ("/a", 0),
+            ("/b", 56),
+        ]
+        assert await running.stop() == 0
+        assert files.exists("/a/.kafka_cleanshutdown")
+        assert not files.exists("/b/.kafka_cleanshutdown")
+        files.mend()
+        running = await started(files, **settings)
+        assert await talking(running, lambda talk: talk.values("two")) == [b"kept"]
+        assert await talking(running, lambda talk: talk.produce("two", b"again")) == 1
+        assert await running.stop() == 0
+
+    play(script)
+
+
+def test_a_node_without_any_log_directory_left_ends_with_a_sentence() -> None:
+    files = MemoryFiles()
+    cluster = format_storage(files, "/m", node_id=NodeId(1)).cluster_id
+    for path in ("/a", "/b"):
+        format_storage(files, path, node_id=NodeId(1), cluster_id=cluster)
+
+    async def script() -> None:
+        quiet = Quiet()
+        config = configured(log_dirs="/a,/b", metadata_log_dir="/m")
+        running = await serve(config, journal=Journal(quiet), files=files)
+        await talking(running, lambda talk: [talk.create(name) for name in ("one", "two")])
+        files.fail("append", "/a/one-0")
+        files.fail("append", "/b/two-0")
+        for name in ("one", "two"):
+            with contextlib.suppress(AssertionError, ConnectionError):
+                await talking(running, lambda talk, to=name: talk.produce(to, b"x"))
+        assert await running.wait() == 1
+        assert quiet.texts[-1].startswith("every log directory has failed, the last one with two-0")
+        assert quiet.texts[-1].endswith("; this node stops")
 
     play(script)
 

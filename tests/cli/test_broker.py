@@ -38,6 +38,27 @@ def test_a_directory_is_formatted_once(offline: Any, data_dir: Path) -> None:
     assert (data_dir / "meta.properties").read_bytes() == meta
 
 
+def test_all_directories_of_a_file_are_formatted_for_one_cluster(
+    offline: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "server.properties"
+    head = "node.id=5\nlisteners=PLAINTEXT://localhost:0\n"
+    path.write_text(f"{head}log.dirs={tmp_path}/a,{tmp_path}/b\nmetadata.log.dir={tmp_path}/m\n")
+    told = offline("format", "--config", str(path))
+    assert told.out.count("formatted ") == 3
+    assert offline("format", "--config", str(path)).status == 1
+    path.write_text(f"{head}log.dirs={tmp_path}/a,{tmp_path}/c\nmetadata.log.dir={tmp_path}/m\n")
+    more = offline("format", "--config", str(path), "--ignore-formatted")
+    assert f"formatted {tmp_path}/c for node 5 of cluster" in more.out
+    metas = [
+        dict(line.split("=") for line in file.read_text().splitlines() if "=" in line)
+        for file in tmp_path.glob("*/meta.properties")
+    ]
+    assert len(metas) == 4
+    assert len({meta["cluster.id"] for meta in metas}) == 1
+    assert len({meta["directory.id"] for meta in metas}) == 4
+
+
 def test_a_wrong_cluster_id_is_refused(offline: Any, data_dir: Path) -> None:
     outcome = offline("format", "--data", str(data_dir), "--cluster-id", "mine")
     assert outcome.status == 1

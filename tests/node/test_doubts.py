@@ -24,7 +24,6 @@ def make_state(voters: tuple[tuple[NodeId, Endpoint], ...] = ()) -> NodeState:
         controller_endpoints=(),
         rack=None,
         settings={},
-        log_directory="/data",
         voters=voters,
     )
     state = NodeState(config, Entropy(1))

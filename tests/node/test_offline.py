@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 import pytest
@@ -43,8 +44,16 @@ from cotidal.node.effects import (
     Retain,
     TruncateTo,
 )
-from cotidal.node.events import Appended, LogFailed, LogOpened, ReadDone, TimeFound
-from cotidal.values import EpochEntry, LeaderEpoch, Offset, TopicPartition, WallMillis
+from cotidal.node.events import Appended, DirectoryFailed, LogFailed, LogOpened, ReadDone, TimeFound
+from cotidal.values import (
+    EpochEntry,
+    LeaderEpoch,
+    NodeId,
+    Offset,
+    TopicPartition,
+    Uuid,
+    WallMillis,
+)
 from lone_node import LoneNode
 
 ORDERS = TopicPartition("orders", 0)
@@ -239,7 +248,66 @@ def test_a_log_that_opens_with_a_broken_promise_takes_no_role() -> None:
     new = TopicPartition("new", 0)
     (opening,) = [effect for effect in node.held if effect.partition == new]
     epochs = (EpochEntry(LeaderEpoch(2), Offset(0)), EpochEntry(LeaderEpoch(1), Offset(5)))
-    node.tell(LogOpened(new, opening.topic_id, Offset(0), Offset(9), Offset(0), epochs, None, ()))
+    ends = (Offset(0), Offset(9), Offset(0))
+    node.tell(LogOpened(new, opening.topic_id, *ends, epochs, None, (), node.directory))
     assert faults(node) == [EPOCHS_ASCEND]
     assert written(node.ask(*produce(b"x", topic="new")))[0] == FAILED
     assert written(node.ask(*produce(b"x"))) == (0, 0)
+
+
+LEFT, RIGHT = Uuid(b"l" * 16), Uuid(b"r" * 16)
+
+
+def node_with_two_directories() -> LoneNode:
+    """orders-0 is in the left one, orders-1 in the right one."""
+    node = LoneNode(log_dirs=(LEFT, RIGHT)).start()
+    node.hold = {OpenLog}
+    node.send(creation("orders", 2))
+    opening, node.held = list(node.held), deque()
+    node.hold.clear()
+    for effect, node.directory in zip(opening, (LEFT, RIGHT), strict=True):
+        for event in node._obey(effect):
+            node.tell(event)
+    return node
+
+
+def directories(node: LoneNode) -> list[Uuid]:
+    image = node.node._state.controller.committed
+    return [each.directories[0] for each in image.topics["orders"].partitions.values()]
+
+
+def test_the_controller_is_told_where_each_log_is() -> None:
+    node = node_with_two_directories()
+    assert directories(node) == [LEFT, RIGHT]
+    assert node.node._state.controller.committed.brokers[NodeId(1)].log_dirs == (LEFT, RIGHT)
+
+
+def test_a_directory_that_fails_takes_its_replicas_offline_and_no_others() -> None:
+    node = node_with_two_directories()
+    node.hold = {Append}
+    before = len(node.replies)
+    node.send(produce(b"x"), produce(b"x", partition=1))
+    node.tell(DirectoryFailed(LEFT, "the log directory /l is offline: Input/output error"))
+    assert [written(each.message)[0] for each in node.replies[before:]] == [FAILED]
+    node.held.popleft()
+    node.release()
+    assert written(node.replies[-1].message) == (0, 0)
+    assert notes(node, "error") == [
+        "the log directory /l is offline: Input/output error; 1 replica in it went offline: mend"
+        " the disk and restart this node to open it again"
+    ]
+    node.pass_time(100)
+    image = node.node._state.controller.committed
+    assert image.brokers[NodeId(1)].log_dirs == (RIGHT,)
+    assert [each.leader for each in image.topics["orders"].partitions.values()] == [-1, 1]
+    assert directories(node) == [LEFT, RIGHT], "what is known of the log may come back with it"
+
+
+def test_a_log_that_fails_after_its_directory_is_not_told_again() -> None:
+    node = node_with_two_directories()
+    node.tell(DirectoryFailed(LEFT, "gone"))
+    node.pass_time(100)
+    fail(node)
+    node.pass_time(100)
+    assert directories(node) == [LEFT, RIGHT]
+    assert len(notes(node, "error")) == 1

@@ -218,7 +218,7 @@ def test_a_log_that_opens_after_its_topic_is_created_anew_is_ignored() -> None:
     node.hold = {OpenLog}
     before = len(node.replies)
     node.send(creation("orders"))
-    node.tell(LogOpened(ORDERS, old, Offset(0), Offset(9), Offset(9), (), None, ()))
+    node.tell(LogOpened(ORDERS, old, Offset(0), Offset(9), Offset(9), (), None, (), ZERO_UUID))
     node.tell(LogFailed(ORDERS, old, "too late"))
     assert len(node.replies) == before
     node.release()

@@ -35,6 +35,7 @@ from headers import header
 AT, TWO, WALL = TopicPartition("orders", 0), NodeId(2), WallMillis(0)
 O8, O12, E5 = Offset(8), Offset(12), LeaderEpoch(5)
 ORDERS = Uuid(bytes([7] * 16))
+MEASURED = seen.MeasuredDirectory("/a", None, ((AT, 90),), 1000, 900)
 LINK = seen.ConnectionId(3)
 READ, CALL, PERSIST = want.ReadToken(4), want.CallToken(4), want.PersistToken(4)
 EPOCHS = (EpochEntry(LeaderEpoch(1), Offset(0)), EpochEntry(E5, O8))
@@ -89,10 +90,11 @@ TOLD: list[tuple[NodeMoment, str]] = [
     ),
     (seen.SnapshotWritten(SNAPSHOT, 900), "snapshot-written below=8@5, 900 bytes"),
     (
-        seen.LogOpened(AT, ORDERS, Offset(0), O12, O8, EPOCHS, None, ()),
+        seen.LogOpened(AT, ORDERS, Offset(0), O12, O8, EPOCHS, None, (), ORDERS),
         "log-opened orders-0 start=0 end=12 hw=8 epochs=(1@0 5@8)",
     ),
     (seen.LogFailed(AT, ORDERS, "no space"), "log-failed orders-0: no space"),
+    (seen.DirectoryFailed(ORDERS, "/b: no space"), "directory-failed /b: no space"),
     (seen.Appended(AT, ORDERS, O12, WALL, rolled=False), "appended orders-0 end=12"),
     (
         seen.Appended(AT, ORDERS, O12, WALL, rolled=True),
@@ -102,7 +104,7 @@ TOLD: list[tuple[NodeMoment, str]] = [
     (seen.TimeFound(READ, None), "time-found 4: nothing"),
     (seen.TimeFound(READ, want.Found(O8, WALL, E5)), "time-found 4: offset=8"),
     (seen.StartMoved(AT, ORDERS, O8), "start-moved orders-0 start=8"),
-    (seen.LogsMeasured(READ, ((AT, 90),), 90, 1000), "logs-measured 4: 1 log, 90 bytes"),
+    (seen.LogsMeasured(READ, (MEASURED,)), "logs-measured 4: 1 log, 90 bytes"),
     (
         seen.Replied(CALL, BrokerHeartbeatResponse(is_fenced=False)),
         "replied 4: BrokerHeartbeat unfenced",
@@ -158,7 +160,7 @@ TOLD: list[tuple[NodeMoment, str]] = [
     ),
     (want.KeepChunk(SNAPSHOT, 100, b"abc"), "keep-chunk below=8@5 at=100 bytes=3"),
     (want.DropSnapshot(SNAPSHOT), "drop-snapshot below=8@5"),
-    (want.OpenLog(AT, ORDERS, {}), "open-log orders-0"),
+    (want.OpenLog(AT, ORDERS, {}, ORDERS), "open-log orders-0"),
     (want.ConfigureLog(AT, {}), "configure-log orders-0"),
     (want.DeleteLog(AT, ORDERS), "delete-log orders-0"),
     (want.TruncateTo(AT, O8), "truncate-to orders-0 offset=8"),

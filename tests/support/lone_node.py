@@ -66,8 +66,11 @@ class LoneNode:
         settings: dict[str, str] | None = None,
         seed: int = 1,
         voters: tuple[tuple[NodeId, Endpoint], ...] = (),
+        log_dirs: tuple[Uuid, ...] = (),
     ) -> None:
         self.settings = settings
+        self.directory = log_dirs[0] if log_dirs else Uuid(b"d" * 16)
+        """Where the next log is opened."""
         config = NodeConfig(
             node_id=NodeId(1),
             cluster_id="lone",
@@ -76,7 +79,7 @@ class LoneNode:
             controller_endpoints=(Endpoint("CONTROLLER", "localhost", 9093),),
             rack=None,
             settings=settings or {},
-            log_directory="data",
+            log_dirs=log_dirs,
             voters=voters,
         )
         self.node = Node(config, Entropy(seed), read_metadata_batches)
@@ -257,6 +260,7 @@ class LoneNode:
                 (),
                 None,
                 headers,
+                self.directory,
             )
         ]
 
@@ -277,7 +281,8 @@ class LoneNode:
             (partition, sum(len(data) for _, _, data in log.batches))
             for partition, log in self.logs.items()
         )
-        return [ev.LogsMeasured(effect.token, sizes, 1 << 30, 1 << 29)]
+        measured = ev.MeasuredDirectory("data", None, sizes, 1 << 30, 1 << 29)
+        return [ev.LogsMeasured(effect.token, (measured,))]
 
 
 _OBEY: dict[type, Callable[[LoneNode, Any], list[ev.Event]]] = {

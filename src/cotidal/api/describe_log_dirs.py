@@ -1,7 +1,11 @@
-"""DescribeLogDirs (key 35), versions 1-5. One log directory; nothing is cordoned."""
+"""DescribeLogDirs (key 35), versions 1-5. KIP-113, KIP-827. Nothing is cordoned or on the move."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from cotidal.errors import ErrorCode
 from cotidal.messages.rpc.describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
@@ -12,20 +16,36 @@ from cotidal.messages.rpc.describe_log_dirs import (
 from cotidal.values import TopicPartition
 
 
+class Measured(NamedTuple):
+    """A log directory and the sizes of the logs in it."""
+
+    path: str
+    offline: bool
+    sizes: tuple[tuple[TopicPartition, int], ...]
+    total_bytes: int
+    usable_bytes: int
+
+
 def response(
-    request: DescribeLogDirsRequest,
-    *,
-    log_directory: str,
-    sizes: tuple[tuple[TopicPartition, int], ...],
-    total_bytes: int,
-    usable_bytes: int,
+    request: DescribeLogDirsRequest, directories: Sequence[Measured]
 ) -> DescribeLogDirsResponse:
-    """Sizes of the partitions asked for; ``topics`` None asks for all."""
+    """Sizes of the partitions asked for; ``topics`` None asks for all. A directory that is offline
+    is named with its error, and nothing is said of what it held."""
     wanted = None
     if request.topics is not None:
         wanted = {(topic.topic, p) for topic in request.topics for p in topic.partitions}
+    return DescribeLogDirsResponse(
+        results=tuple(_described(directory, wanted) for directory in directories)
+    )
+
+
+def _described(directory: Measured, wanted: set[tuple[str, int]] | None) -> DescribeLogDirsResult:
+    if directory.offline:
+        return DescribeLogDirsResult(
+            error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=directory.path
+        )
     by_topic: dict[str, list[DescribeLogDirsPartition]] = {}
-    for partition, size in sizes:
+    for partition, size in directory.sizes:
         if wanted is None or partition in wanted:
             by_topic.setdefault(partition.topic, []).append(
                 DescribeLogDirsPartition(partition.partition, size)
@@ -33,7 +53,9 @@ def response(
     topics = tuple(
         DescribeLogDirsTopic(name, tuple(partitions)) for name, partitions in by_topic.items()
     )
-    result = DescribeLogDirsResult(
-        log_dir=log_directory, topics=topics, total_bytes=total_bytes, usable_bytes=usable_bytes
+    return DescribeLogDirsResult(
+        log_dir=directory.path,
+        topics=topics,
+        total_bytes=directory.total_bytes,
+        usable_bytes=directory.usable_bytes,
     )
-    return DescribeLogDirsResponse(results=(result,))

@@ -78,7 +78,7 @@ def registration(
     listeners: tuple[tuple[str, str, int], ...],
     features: tuple[tuple[str, int, int], ...],
     rack: str | None,
-    directory_id: Uuid,
+    log_dirs: tuple[Uuid, ...],
     previous_epoch: BrokerEpoch,
 ) -> BrokerRegistrationRequest:
     return BrokerRegistrationRequest(
@@ -88,7 +88,7 @@ def registration(
         listeners=tuple(Listener(name, host, port, 0) for name, host, port in listeners),
         features=tuple(Feature(*feature) for feature in features),
         rack=rack,
-        log_dirs=(directory_id,),
+        log_dirs=log_dirs,
         previous_broker_epoch=previous_epoch,
     )
 
@@ -100,6 +100,7 @@ def heartbeat(
     metadata_offset: Offset,
     want_fence: bool,
     want_shut_down: bool,
+    offline_log_dirs: tuple[Uuid, ...],
 ) -> BrokerHeartbeatRequest:
     return BrokerHeartbeatRequest(
         broker_id=node_id,
@@ -107,6 +108,7 @@ def heartbeat(
         current_metadata_offset=metadata_offset,
         want_fence=want_fence,
         want_shut_down=want_shut_down,
+        offline_log_dirs=offline_log_dirs,
     )
 
 

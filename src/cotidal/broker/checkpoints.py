@@ -6,7 +6,7 @@ as empty: recovery then looks at everything.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 from cotidal.broker.journal import Journal
@@ -26,11 +26,20 @@ Offsets = dict[TopicPartition, Offset]
 
 
 class Checkpoints:
-    def __init__(self, files: FileSystem, path: str, worker: Worker, journal: Journal) -> None:
+    def __init__(
+        self,
+        files: FileSystem,
+        path: str,
+        worker: Worker,
+        journal: Journal,
+        refused: Callable[[str], None],
+    ) -> None:
+        """``refused``: the disk did not take one of them."""
         self._files = files
         self._path = path
         self._worker = worker
         self._journal = journal
+        self._refused = refused
         self._written: dict[str, bytes] = {}
         """As they are on the disk, or on their way."""
         self.high_watermarks = self._read(HIGH_WATERMARKS)
@@ -72,4 +81,4 @@ class Checkpoints:
     def _told(self, name: str, outcome: Outcome[None]) -> None:
         if isinstance(outcome, Failed):
             self._written.pop(name, None)
-            self._journal.error(f"{self._path}/{name} could not be written: {outcome.error}")
+            self._refused(f"{self._path}/{name} could not be written: {outcome.error}")

@@ -146,9 +146,6 @@ def make_config(values: Mapping[str, str]) -> BrokerConfig:
     _check_roles(node_id, roles, voters, has_listener=has_listener)
     log_dirs = _log_dirs(known)
     metadata_dir = os.path.abspath(known.get("metadata.log.dir", "").strip() or log_dirs[0])
-    if metadata_dir != log_dirs[0]:
-        # Were it lost, or mistyped, the node would begin a new cluster beside its old logs.
-        raise ConfigError("metadata.log.dir must be the same as log.dirs for now; leave it out")
     return BrokerConfig(
         node_id=node_id,
         roles=roles,
@@ -296,11 +293,6 @@ def _log_dirs(known: Mapping[str, str]) -> tuple[str, ...]:
     absolute = tuple(os.path.abspath(path) for path in paths)
     if len(set(absolute)) != len(absolute):
         raise ConfigError("log.dirs names a directory twice")
-    if len(absolute) > 1:
-        raise ConfigError(
-            f"log.dirs names {len(absolute)} directories, but one is supported for now; run one"
-            " node for each disk"
-        )
     return absolute
 
 

@@ -17,20 +17,18 @@ of what is done to a log, metadata_log.py for the log that must never fail.
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from time import perf_counter
 from typing import Any, Final, TypeVar
 
-from cotidal.broker.checkpoints import Checkpoints
 from cotidal.broker.counters import Counters
+from cotidal.broker.directory import Directories, Directory, LogDir, Missing
 from cotidal.broker.driver import wall_millis
 from cotidal.broker.flushing import Flushing
 from cotidal.broker.journal import Journal
 from cotidal.broker.lane import Lane
 from cotidal.broker.reading import Reading
-from cotidal.broker.removal import Removal
 from cotidal.broker.worker import Done, Failed, Outcome, Worker
 from cotidal.limits import APPEND_STALL_MS, LARGE_APPEND_BYTES, UNSENT_BYTES_MAX
 from cotidal.log.contract import Appended as Written
@@ -62,6 +60,7 @@ from cotidal.node.events import (
     LogFailed,
     LogOpened,
     LogsMeasured,
+    MeasuredDirectory,
     StartMoved,
     TimeFound,
 )
@@ -77,17 +76,19 @@ CAREFUL_S: Final = 10.0
 
 
 class Disk:
-    """All partition logs in one directory."""
+    """All partition logs of a node, in all its log directories."""
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
         files: FileSystem,
-        path: str,
+        working: Sequence[LogDir],
         *,
-        clean: bool,
+        missing: Sequence[Missing] = (),
+        metadata_path: str,
         checkpoint_ms: int,
         post: Callable[[Event], None],
+        on_broken: Callable[[str], None],
         on_fault: Callable[[Exception], None],
         hold: Callable[[int], None],
         room: Callable[[], int] = lambda: UNSENT_BYTES_MAX,
@@ -96,12 +97,10 @@ class Disk:
     ) -> None:
         """``hold(n)``: so many bytes more (or fewer) of requests wait for this disk.
 
-        ``room()``: how many bytes may be read for clients now.
+        ``room()``: how many bytes may be read for clients now. ``on_broken``: no directory works.
         """
         self._loop = loop
         self._files = files
-        self._path = path
-        self._clean = clean
         self._checkpoint_s = checkpoint_ms / 1000
         self._post = post
         self._hold = hold
@@ -114,7 +113,17 @@ class Disk:
         """Large appends and flushes: what a client may be waiting for."""
         self._keeper = Worker(loop, "cotidal-keeper", on_fault)
         """Everything that may take its time."""
-        self._checkpoints = Checkpoints(files, path, self._keeper, journal)
+        self._directories = Directories(
+            loop,
+            files,
+            working,
+            missing=missing,
+            metadata_path=metadata_path,
+            worker=self._keeper,
+            post=post,
+            on_broken=on_broken,
+            journal=journal,
+        )
         self._flushing = Flushing(loop, self._keeper, self._lanes, self._fail)
         self._reading = Reading(
             loop,
@@ -124,8 +133,6 @@ class Disk:
             fail=self._fail,
             on_fault=on_fault,
         )
-        self._removal = Removal(loop, files, path, self._keeper, journal)
-        self._removal.remove_leftovers()
         self._timer = loop.call_later(self._checkpoint_s, self._on_checkpoint_due)
 
     def obeys(self) -> dict[type, Callable[[Any], None]]:
@@ -153,6 +160,14 @@ class Disk:
     @property
     def size_bytes(self) -> int:
         return sum(log.size_bytes for _, log in self._logs())
+
+    @property
+    def offline_directories(self) -> int:
+        return self._directories.offline
+
+    @property
+    def offline_logs(self) -> int:
+        return sum(lane.is_offline for lane in self._lanes.values())
 
     @property
     def jobs(self) -> int:
@@ -253,20 +268,26 @@ class Disk:
         if before is not None and before.busy:  # a log of that name is still being put away
             before.wait(partial(self.open_log, effect))
             return
-        lane = self._lanes[partition] = Lane(partition, effect.topic_id)
+        directory = self._directories.choose(partition, effect.directory)
+        lane = self._lanes[partition] = Lane(partition, effect.topic_id, directory)
         lane.configure(effect.settings)
-        if not self._files.exists(f"{self._path}/{partition}"):
-            self._checkpoints.forget(partition)  # of a deleted topic of this name, after a crash
-        point = self._checkpoints.recovery_points.get(partition, Offset(0))
-        start = self._checkpoints.log_starts.get(partition, Offset(0))
+        if directory is None:
+            self._fail(lane, LogOffline(f"{partition}: its log directory is offline"))
+            return
+        directory.logs += 1
+        checkpoints = directory.checkpoints
+        if not self._files.exists(f"{directory.path}/{partition}"):
+            checkpoints.forget(partition)  # of a deleted topic of this name, after a crash
+        point = checkpoints.recovery_points.get(partition, Offset(0))
+        start = checkpoints.log_starts.get(partition, Offset(0))
 
         def opened_as(recovery_point: Offset, log_start: Offset) -> Log:
             return Log.open(
                 self._files,
-                f"{self._path}/{partition}",
+                f"{directory.path}/{partition}",
                 log_config(effect.settings),
                 topic_id=effect.topic_id,
-                clean=self._clean,
+                clean=directory.clean,
                 recovery_point=recovery_point,
                 log_start=log_start,
                 now_wall=wall_millis(),
@@ -276,7 +297,7 @@ class Disk:
             try:
                 return opened_as(point, start)
             except WrongTopic as wrong:  # a crash came between a deletion and its renaming
-                self._removal.put_aside(partition, effect.topic_id, str(wrong))
+                directory.removal.put_aside(partition, effect.topic_id, str(wrong))
                 return opened_as(Offset(0), Offset(0))
 
         def opened(outcome: Outcome[Log]) -> None:
@@ -293,16 +314,19 @@ class Disk:
     def _tell_opened(self, lane: Lane, opened: Opened) -> None:
         for sentence in opened.repaired:
             self._journal.warning(sentence)
+        directory = lane.directory
+        assert directory is not None, "its log is open"
         self._post(
             LogOpened(
                 lane.partition,
                 lane.topic_id,
                 opened.start_offset,
                 opened.end_offset,
-                self._checkpoints.high_watermarks.get(lane.partition, Offset(0)),
+                directory.checkpoints.high_watermarks.get(lane.partition, Offset(0)),
                 opened.epochs,
                 opened.producer_snapshot,
                 opened.headers_after,
+                directory.id,
             )
         )
 
@@ -330,14 +354,14 @@ class Disk:
     def _on_cut(self, lane: Lane, opened: Opened) -> None:
         self._tell_opened(lane, opened)
         # What is written next at these offsets is not on the disk yet, whatever was there before.
-        self._checkpoints.save_offsets(self._logs())
+        self._save_offsets(lane.directory)
 
     def advance_start(self, effect: AdvanceStart) -> None:
         lane = self._lanes[effect.partition]
 
         def moved(retained: Retained) -> None:
             self._post(StartMoved(lane.partition, lane.topic_id, retained.start_offset))
-            self._checkpoints.save_offsets(self._logs())
+            self._save_offsets(lane.directory)
 
         self._slow(
             lane, self._keeper, lambda log: log.advance_start(effect.offset, wall_millis()), moved
@@ -366,18 +390,24 @@ class Disk:
 
     def _delete(self, lane: Lane) -> None:
         delay_ms = lane.log.config.file_delete_delay_ms if lane.log is not None else 0
+        directory = lane.directory
+        if directory is None:
+            del self._lanes[lane.partition]
+            return
+        directory.logs -= 1
 
         def put_away(outcome: Outcome[str]) -> None:
             lane.log = None
             del self._lanes[lane.partition]
-            self._checkpoints.forget(lane.partition)
+            directory.checkpoints.forget(lane.partition)
             match outcome:
-                case Done(directory):
-                    self._removal.remove_later(directory, delay_ms / 1000)
+                case Done(doomed):
+                    directory.removal.remove_later(doomed, delay_ms / 1000)
                 case Failed(error):
                     self._journal.error(f"{lane.partition} could not be removed: {error}")
 
-        lane.run_in(self._keeper, partial(self._removal.put_away, lane), put_away)
+        put = partial(directory.removal.put_away, lane.partition, lane.topic_id, lane.log)
+        lane.run_in(self._keeper, put, put_away)
 
     # What the core wants remembered
 
@@ -392,16 +422,15 @@ class Disk:
         self._slow(lane, self._keeper, lambda log: log.save_producers(snapshot), _ignore)
 
     def save_high_watermarks(self, effect: SaveHighWatermarks) -> None:
-        self._checkpoints.save_high_watermarks(effect.watermarks)
+        self._directories.save_high_watermarks(effect.watermarks, self._directory_of)
 
     def measure_logs(self, effect: MeasureLogs) -> None:
-        sizes = tuple((partition, log.size_bytes) for partition, log in self._logs())
-        try:
-            room = os.statvfs(self._path)
-            total, usable = room.f_frsize * room.f_blocks, room.f_frsize * room.f_bavail
-        except OSError:
-            total = usable = -1
-        self._post(LogsMeasured(effect.token, sizes, total, usable))
+        measured = [
+            directory.measured(tuple((p, log.size_bytes) for p, log in self._logs(directory)))
+            for directory in self._directories.all
+        ]
+        gone = [MeasuredDirectory(path, why, (), -1, -1) for path, why in self._directories.missing]
+        self._post(LogsMeasured(effect.token, (*measured, *gone)))
 
     # Order and failure
 
@@ -447,21 +476,33 @@ class Disk:
             damaged_at = error.offset
         else:
             lane.failed = True
+        if isinstance(error, LogOffline) and lane.directory is not None:
+            self._directories.fail(lane.directory, str(error))
         self._post(LogFailed(lane.partition, lane.topic_id, str(error), damaged_at))
 
-    def _logs(self) -> Iterator[tuple[TopicPartition, Log]]:
+    def _logs(self, directory: Directory | None = None) -> Iterator[tuple[TopicPartition, Log]]:
+        """Of one directory, or of all."""
         for partition, lane in self._lanes.items():
-            if lane.log is not None:
+            if lane.log is not None and directory in (None, lane.directory):
                 yield partition, lane.log
 
+    def _directory_of(self, partition: TopicPartition) -> Directory | None:
+        lane = self._lanes.get(partition)
+        return None if lane is None else lane.directory
+
+    def _save_offsets(self, directory: Directory | None) -> None:
+        if directory is not None and directory.error is None:
+            directory.checkpoints.save_offsets(self._logs(directory))
+
     def _on_checkpoint_due(self) -> None:
-        self._checkpoints.save_offsets(self._logs())
+        for directory in self._directories.online:
+            self._save_offsets(directory)
         self._timer = self._loop.call_later(self._checkpoint_s, self._on_checkpoint_due)
 
     # The end
 
-    async def close(self) -> bool:
-        """Everything to the disk. False if some log could not be: then nothing was clean."""
+    async def close(self) -> tuple[str, ...]:
+        """Everything to the disk. The directories in which every log was closed in order."""
         self._stop_timers()
         lanes = list(self._lanes.values())
         closers = [
@@ -473,17 +514,18 @@ class Disk:
             closed.append(self._loop.create_future())
             closer = closers[number % CLOSERS]
             self._in_order(lane, partial(self._close_log, lane, closer, closed[-1]))
-        clean = all([await each for each in closed])
+        dirty = {lane.directory for lane, each in zip(lanes, closed, strict=True) if not await each}
         for closer in closers:
             closer.stop()
-        self._checkpoints.save_offsets(self._logs())
+        for directory in self._directories.online:
+            self._save_offsets(directory)
         last: asyncio.Future[None] = self._loop.create_future()
         self._keeper.submit(_nothing, lambda _: last.set_result(None))
         await last
         self._reading.stop()
         self._writer.stop()
         self._keeper.stop()
-        return clean
+        return tuple(each.path for each in self._directories.online if each not in dirty)
 
     def abandon(self) -> None:
         """As if the process had been killed: nothing is flushed or written down."""
@@ -495,7 +537,7 @@ class Disk:
     def _stop_timers(self) -> None:
         self._timer.cancel()
         self._flushing.stop()
-        self._removal.stop()
+        self._directories.stop()
 
     def _close_log(self, lane: Lane, closer: Worker, closed: asyncio.Future[bool]) -> None:
         log = lane.log

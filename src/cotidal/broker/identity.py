@@ -6,7 +6,7 @@ from cotidal.api.registry import APIS, INTERNAL, QUORUM
 from cotidal.broker.config import BrokerConfig
 from cotidal.broker.listeners import Listener
 from cotidal.broker.server import Gate
-from cotidal.broker.storage import Storage
+from cotidal.broker.storage import Held
 from cotidal.messages.rpc.apis import APIS as KNOWN
 from cotidal.node.effects import Endpoint
 from cotidal.node.state import NodeConfig
@@ -28,20 +28,20 @@ def gate(name: str, is_controller: bool) -> Gate:
 
 def node_config(
     config: BrokerConfig,
-    storage: Storage,
+    held: Held,
     addresses: tuple[Listener, ...],
     bound: tuple[Listener, ...],
 ) -> NodeConfig:
     endpoints = tuple(Endpoint(*address) for address in addresses)
     return NodeConfig(
         node_id=config.node_id,
-        cluster_id=storage.meta.cluster_id,
-        directory_id=storage.meta.directory_id,
+        cluster_id=held.metadata.meta.cluster_id,
+        directory_id=held.metadata.meta.directory_id,
+        log_dirs=tuple(storage.meta.directory_id for storage in held.logs),
         endpoints=endpoints,
         controller_endpoints=_controller_endpoints(config, bound) or endpoints[:1],
         rack=config.rack,
         settings=config.settings,
-        log_directory=config.log_dirs[0],
         voters=tuple(
             (voter.node_id, Endpoint(config.controller_listeners[0], voter.host, voter.port))
             for voter in config.voters

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
+from cotidal.broker.directory import Directory
 from cotidal.broker.worker import Outcome, Worker
 from cotidal.log.log import Log
 from cotidal.values import TopicPartition, Uuid
@@ -27,6 +28,7 @@ class Lane:
         "_busy",
         "_waiting",
         "cold_until",
+        "directory",
         "failed",
         "flush_messages",
         "flush_ms",
@@ -37,9 +39,13 @@ class Lane:
         "unflushed_since",
     )
 
-    def __init__(self, partition: TopicPartition, topic_id: Uuid) -> None:
+    def __init__(
+        self, partition: TopicPartition, topic_id: Uuid, directory: Directory | None
+    ) -> None:
         self.partition = partition
         self.topic_id = topic_id
+        self.directory = directory
+        """None when it may be in one that is offline."""
         self.log: Log | None = None
         """None while it is being opened, and when that failed."""
         self.failed = False
@@ -57,6 +63,11 @@ class Lane:
     def configure(self, settings: Mapping[str, str]) -> None:
         self.flush_messages = int(settings.get("flush.messages", NEVER))
         self.flush_ms = int(settings.get("flush.ms", NEVER))
+
+    @property
+    def is_offline(self) -> bool:
+        """Told as failed: by itself, or with its directory."""
+        return self.failed or (self.directory is not None and self.directory.error is not None)
 
     @property
     def busy(self) -> bool:

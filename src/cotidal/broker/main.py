@@ -20,6 +20,7 @@ from typing import Any, Final, NamedTuple
 from cotidal.broker import memory
 from cotidal.broker.config import BrokerConfig, bound_addresses
 from cotidal.broker.counters import Counters
+from cotidal.broker.directory import LogDir
 from cotidal.broker.disk import Disk
 from cotidal.broker.driver import Driver, wall_millis
 from cotidal.broker.identity import gate, node_config
@@ -29,7 +30,7 @@ from cotidal.broker.metadata_log import MetadataError, MetadataLog
 from cotidal.broker.metrics import Exposition, Gauges, MetricsEndpoint, NodeCollector
 from cotidal.broker.peers import Peers
 from cotidal.broker.server import Bounds, Server
-from cotidal.broker.storage import Storage, StorageError, mark_clean, new_id, open_storage
+from cotidal.broker.storage import Held, StorageError, mark_clean, new_id, open_all
 from cotidal.core.machine import Entropy
 from cotidal.limits import (
     CONNECTIONS_MAX,
@@ -84,17 +85,19 @@ class Running:
         self._task: asyncio.Task[None] | None = None
         self._sockets: list[tuple[Listener, tuple[socket.socket, ...]]] = []
         self._files = OsFiles(descriptors().files) if files is None else files
-        self._storage: Storage | None = None
+        self._held: Held | None = None
         try:
-            self._storage = open_storage(self._files, config.log_dirs[0], node_id=config.node_id)
+            self._held = open_all(
+                self._files, config.log_dirs, config.metadata_dir, node_id=config.node_id
+            )
             for listener in config.listeners:
                 self._sockets.append(bind(listener, config.socket_buffers))
-            self._compose(self._storage)
+            self._compose(self._held)
         except BaseException:
             self._let_go()
             raise
 
-    def _compose(self, storage: Storage) -> None:
+    def _compose(self, held: Held) -> None:
         config, loop, journal, counters = self.config, self._loop, self.journal, self.counters
         bound = tuple(listener for listener, _ in self._sockets)
         self.addresses = bound_addresses(config.advertised, bound)
@@ -104,17 +107,19 @@ class Running:
             loop,
             self._files,
             config.metadata_dir,
-            clean=storage.clean,
+            clean=held.metadata.clean,
             settings={name: config.number(name) for name in _METADATA_SETTINGS},
             post=self._post,
             on_broken=self._on_broken,
             on_fault=self._on_worker_fault,
         )
+        for _, reason in held.missing:
+            journal.error(f"a log directory is offline: {reason}")
         stored = self._metadata.load()
         for sentence in stored.repaired:
             journal.warning(sentence)
         self._node = Node(
-            node_config(config, storage, self.addresses, bound),
+            node_config(config, held, self.addresses, bound),
             Entropy(int.from_bytes(os.urandom(8), "big")),
             read_metadata_batches,
         )
@@ -127,10 +132,12 @@ class Running:
         self._disk = Disk(
             loop,
             self._files,
-            config.log_dirs[0],
-            clean=storage.clean,
+            [LogDir(each.meta.directory_id, each.path, each.clean) for each in held.logs],
+            missing=held.missing,
+            metadata_path=config.metadata_dir,
             checkpoint_ms=config.number("log.flush.offset.checkpoint.interval.ms"),
             post=self._post,
+            on_broken=self._on_broken,
             on_fault=self._on_worker_fault,
             hold=self._server.on_held,
             room=self._server.answer_room,
@@ -158,7 +165,7 @@ class Running:
                 stored.batches,
                 new_id(),
                 wall_millis(),
-                storage.broker_epoch,
+                held.broker_epoch,
                 stored.log_start,
                 stored.snapshots,
             )
@@ -265,6 +272,8 @@ class Running:
             log_bytes=self._disk.size_bytes,
             parked_requests=self._server.awaiting,
             disk_jobs=self._disk.jobs,
+            offline_logs=self._disk.offline_logs,
+            offline_directories=self._disk.offline_directories,
         )
 
     # The end
@@ -274,12 +283,14 @@ class Running:
         try:
             self._peers.close()
             self._server.close_all()
-            clean = await self._disk.close()
+            clean = list(await self._disk.close())
             self._driver.stop()
             await self._loop.run_in_executor(None, self._metadata.close)
-            if clean:
-                mark_clean(self._files, self.config.log_dirs[0], broker_epoch)
-            else:
+            if self.config.metadata_dir not in self.config.log_dirs:
+                clean.append(self.config.metadata_dir)
+            for path in clean:
+                mark_clean(self._files, path, broker_epoch)
+            if not set(self.config.log_dirs) <= set(clean):
                 self.journal.warning("not all logs could be closed: they are checked at next start")
             self._server.abort_all()  # those who do not take what is left for them
             await asyncio.sleep(0)
@@ -314,8 +325,8 @@ class Running:
         for _, sockets in self._sockets:
             for sock in sockets:
                 sock.close()
-        if self._storage is not None:
-            self._storage.lock.release()
+        if self._held is not None:
+            self._held.release()
         if isinstance(self._files, OsFiles):
             self._files.give_up_all()
 
@@ -422,7 +433,7 @@ async def _run(
         where = ", ".join(f"{bracketed(each.host)}:{each.port}" for each in told)
         journal.info(
             f"node {config.node_id} serving on {where}"
-            f" (data in {config.log_dirs[0]}, {_seconds_since_start():.2f} s)"
+            f" (data in {', '.join(config.log_dirs)}, {_seconds_since_start():.2f} s)"
         )
         if on_serving is not None:
             on_serving(running)

@@ -30,6 +30,8 @@ class Gauges(NamedTuple):
     log_bytes: int
     parked_requests: int
     disk_jobs: int
+    offline_logs: int
+    offline_directories: int
 
 
 class NodeCollector:
@@ -71,6 +73,12 @@ class NodeCollector:
             ("log_bytes", "Size of all logs", gauges.log_bytes),
             ("parked_requests", "Requests waiting for data or replicas", gauges.parked_requests),
             ("disk_jobs", "Work waiting for a disk thread", gauges.disk_jobs),
+            ("offline_logs", "Logs that the disk has failed", gauges.offline_logs),
+            (
+                "offline_log_directories",
+                "Log directories that have failed",
+                gauges.offline_directories,
+            ),
         ):
             yield GaugeMetricFamily(f"cotidal_{name}", text, value=value)
         yield _family(

@@ -15,9 +15,9 @@ import asyncio
 from functools import partial
 
 from cotidal.broker.journal import Journal
-from cotidal.broker.lane import Lane
 from cotidal.broker.worker import Failed, Outcome, Worker
 from cotidal.log.filesystem import FileSystem
+from cotidal.log.log import Log
 from cotidal.values import TopicPartition, Uuid
 
 SUFFIX = "-delete"
@@ -41,12 +41,12 @@ class Removal:
         self._journal = journal
         self._timers: dict[str, asyncio.TimerHandle] = {}
 
-    def put_away(self, lane: Lane) -> str:
+    def put_away(self, partition: TopicPartition, topic_id: Uuid, log: Log | None) -> str:
         """In a worker: close the log and rename its directory; the new name."""
-        doomed = f"{self._path}/{doomed_name(lane.partition, lane.topic_id)}"
-        directory = f"{self._path}/{lane.partition}"
-        if lane.log is not None:
-            lane.log.close()
+        doomed = f"{self._path}/{doomed_name(partition, topic_id)}"
+        directory = f"{self._path}/{partition}"
+        if log is not None:
+            log.close()
         if self._files.exists(directory):
             self._files.rename(directory, doomed)
             self._files.sync_directory(self._path)

@@ -1,15 +1,21 @@
-"""Whose data directory is this? Formatting, checking and locking one.
+"""Whose data directory is this? Formatting, checking and locking them.
 
 A directory belongs to one node of one cluster for ever: ``meta.properties`` says which. A node
 starts only on a directory that was formatted for it, so that a wrong path can never make it a new,
 empty member of the wrong cluster. ``.lock`` keeps a second process out.
+
+A node may have several for its logs, and one of its own for the metadata log. It starts without
+those for logs that cannot be read, as long as one can; what is in them is offline. It does not
+start on one that belongs to somebody else, nor without the metadata log.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from cotidal.broker.directory import Missing
 from cotidal.log.checkpoint import (
     CLEAN_SHUTDOWN,
     META_PROPERTIES,
@@ -20,13 +26,19 @@ from cotidal.log.checkpoint import (
     encode_meta_properties,
 )
 from cotidal.log.filesystem import FileSystem, Lock
+from cotidal.log.metadata_store import METADATA_PARTITION
 from cotidal.values import NO_BROKER_EPOCH, BrokerEpoch, NodeId, Uuid, uuid_from_text, uuid_text
 
 LOCK: Final = ".lock"
+METADATA_NAME: Final = str(METADATA_PARTITION)
 
 
 class StorageError(Exception):
     """One sentence about a data directory that cannot be used, and what to do."""
+
+
+class Unusable(StorageError):
+    """A directory that is not there, or cannot be read: a disk has failed, perhaps."""
 
 
 class Storage(NamedTuple):
@@ -39,6 +51,30 @@ class Storage(NamedTuple):
     """The last process that held it stopped in order: logs need no recovery."""
     broker_epoch: BrokerEpoch
     """Of that process, if it was clean; otherwise NO_BROKER_EPOCH."""
+
+
+class Held(NamedTuple):
+    """All directories of a node."""
+
+    metadata: Storage
+    logs: tuple[Storage, ...]
+    """Those that work; the one with the metadata log may be among them."""
+    missing: tuple[Missing, ...]
+
+    @property
+    def all(self) -> tuple[Storage, ...]:
+        """Each once."""
+        return self.logs if self.metadata in self.logs else (self.metadata, *self.logs)
+
+    @property
+    def broker_epoch(self) -> BrokerEpoch:
+        """Of the process that closed all of them in order; NO_BROKER_EPOCH if none did."""
+        epochs = {storage.broker_epoch for storage in self.logs}
+        return NO_BROKER_EPOCH if self.missing or len(epochs) != 1 else epochs.pop()
+
+    def release(self) -> None:
+        for storage in self.all:
+            storage.lock.release()
 
 
 def new_id() -> Uuid:
@@ -81,9 +117,9 @@ def read_meta(files: FileSystem, path: str) -> MetaProperties:
     try:
         return decode_meta_properties(files.read(_in(path, META_PROPERTIES)))
     except FileNotFoundError:
-        raise StorageError(f"{path} is not formatted; run `cotidal format` for it first") from None
+        raise Unusable(f"{path} is not formatted; run `cotidal format` for it first") from None
     except OSError as wrong:
-        raise StorageError(f"cannot read {path}: {wrong.strerror or wrong}") from wrong
+        raise Unusable(f"cannot read {path}: {wrong.strerror or wrong}") from wrong
     except ValueError as wrong:
         raise StorageError(f"{path}/{wrong}") from None
 
@@ -104,9 +140,62 @@ def open_storage(files: FileSystem, path: str, *, node_id: NodeId) -> Storage:
             raise StorageError(f"{path} is in use by another process; stop it first")
         mark = _take_clean_mark(files, path)
     except OSError as wrong:
-        raise StorageError(f"cannot use {path}: {wrong.strerror or wrong}") from wrong
+        raise Unusable(f"cannot use {path}: {wrong.strerror or wrong}") from wrong
     clean = mark is not None
     return Storage(path, meta, lock, clean, NO_BROKER_EPOCH if mark is None else mark)
+
+
+def open_all(
+    files: FileSystem, log_dirs: Sequence[str], metadata_dir: str, *, node_id: NodeId
+) -> Held:
+    """Every directory of a node. StorageError if it cannot start with what there is."""
+    opened: dict[str, Storage] = {}
+    missing: list[Missing] = []
+    try:
+        opened[metadata_dir] = open_storage(files, metadata_dir, node_id=node_id)
+        for path in log_dirs:
+            try:
+                if path not in opened:
+                    opened[path] = open_storage(files, path, node_id=node_id)
+            except Unusable as wrong:
+                missing.append(Missing(path, str(wrong)))
+        held = Held(
+            opened[metadata_dir],
+            tuple(opened[path] for path in log_dirs if path in opened),
+            tuple(missing),
+        )
+        _check_together(files, held)
+    except StorageError:
+        for storage in opened.values():
+            storage.lock.release()
+        raise
+    return held
+
+
+def _check_together(files: FileSystem, held: Held) -> None:
+    home = held.metadata
+    if not held.logs:
+        raise StorageError("; ".join(missing.reason for missing in held.missing))
+    by_id: dict[Uuid, str] = {}
+    for storage in held.all:
+        if storage.meta.cluster_id != home.meta.cluster_id:
+            raise StorageError(
+                f"{storage.path} belongs to cluster {storage.meta.cluster_id}, and {home.path} to"
+                f" {home.meta.cluster_id}; correct log.dirs or metadata.log.dir"
+            )
+        other = by_id.setdefault(storage.meta.directory_id, storage.path)
+        if other != storage.path:
+            raise StorageError(
+                f"{storage.path} has the directory.id of {other}: it is a copy; remove one of them"
+                " from log.dirs"
+            )
+        elsewhere = storage is not home and files.exists(_in(storage.path, METADATA_NAME))
+        if elsewhere and not files.exists(_in(home.path, METADATA_NAME)):
+            # The node would begin a new cluster beside its old logs.
+            raise StorageError(
+                f"the metadata log is in {storage.path}, not in {home.path}; set metadata.log.dir"
+                " to where it is"
+            )
 
 
 def mark_clean(files: FileSystem, path: str, broker_epoch: BrokerEpoch) -> None:

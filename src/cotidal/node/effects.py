@@ -212,6 +212,8 @@ class OpenLog(NamedTuple):
     topic_id: Uuid
     settings: Mapping[str, str]
     """The topic's effective settings, by Kafka's names."""
+    directory: Uuid
+    """Where the controller knows it to be: a log directory's id, or a reserved one (KIP-858)."""
 
 
 class ConfigureLog(NamedTuple):

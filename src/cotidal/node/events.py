@@ -95,6 +95,8 @@ class LogOpened(NamedTuple):
     producers: object | None
     """A ProducerSnapshot, or None."""
     headers_after: tuple[BatchHeader, ...]
+    directory: Uuid
+    """Of the log directory that holds it."""
 
 
 class LogFailed(NamedTuple):
@@ -105,6 +107,13 @@ class LogFailed(NamedTuple):
     reason: str
     damaged_at: Offset | None = None
     """Damage was found, and nothing else is wrong: all below this offset is good."""
+
+
+class DirectoryFailed(NamedTuple):
+    """A whole log directory is gone for this process; another one is left."""
+
+    directory: Uuid
+    reason: str
 
 
 class Appended(NamedTuple):
@@ -142,11 +151,20 @@ class StartMoved(NamedTuple):
     start_offset: Offset
 
 
-class LogsMeasured(NamedTuple):
-    token: ReadToken
+class MeasuredDirectory(NamedTuple):
+    """One log directory and the sizes of the logs in it."""
+
+    path: str
+    error: str | None
+    """Why it is offline; None while it is not."""
     sizes: tuple[tuple[TopicPartition, int], ...]
     total_bytes: int
     usable_bytes: int
+
+
+class LogsMeasured(NamedTuple):
+    token: ReadToken
+    directories: tuple[MeasuredDirectory, ...]
 
 
 class Replied(NamedTuple):
@@ -196,6 +214,7 @@ Event: TypeAlias = (
     | SnapshotWritten
     | LogOpened
     | LogFailed
+    | DirectoryFailed
     | Appended
     | ReadDone
     | TimeFound

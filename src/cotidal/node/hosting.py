@@ -110,8 +110,8 @@ class Hosted:
         "until_written",
     )
 
-    def __init__(self, partition: TopicPartition, topic_id: Uuid, directory: Uuid) -> None:
-        self.directory = directory
+    def __init__(self, partition: TopicPartition, topic_id: Uuid) -> None:
+        self.directory: Uuid | None = None
         """Where its log is, once it is open."""
         self.housed_in: Uuid | None = None
         """Where the controller shall know it to be; None as long as nothing is to be said."""

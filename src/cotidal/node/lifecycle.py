@@ -53,6 +53,8 @@ class Beating(NamedTuple):
     """A heartbeat under way."""
 
     asked_to_fence: bool
+    failed_directories: int
+    """How many it names."""
 
 
 class Life:
@@ -137,6 +139,11 @@ def on_loaded(state: NodeState, before: Image) -> None:
     on_metadata(state)
 
 
+def on_directory_failed(state: NodeState) -> None:
+    """The controller is told now, not when the interval is over."""
+    state.life.next_beat = state.now
+
+
 def on_registered(state: NodeState, reply: BrokerRegistrationResponse) -> None:
     life = state.life
     life.is_under_way = False
@@ -177,6 +184,8 @@ def on_beat_answered(state: NodeState, beat: Beating, reply: BrokerHeartbeatResp
         if not state.serving:
             state.serving = True
             state.out.append(Serve())
+    elif beat.failed_directories < len(state.failed_directories):
+        life.next_beat = state.now  # another one has failed since
     elif reply.is_fenced and life.stage is Stage.RUNNING and not beat.asked_to_fence:
         life.next_beat = Millis(state.now + RETRY_MS)  # fenced while silent: ask to come back
 
@@ -223,7 +232,7 @@ def _register(state: NodeState) -> None:
         listeners=tuple(config.endpoints),
         features=tuple(SUPPORTED),
         rack=config.rack,
-        directory_id=config.directory_id,
+        log_dirs=_working(state),
         previous_epoch=state.life.previous_epoch,
     )
     _say(state, ApiKey.BROKER_REGISTRATION, api.REGISTRATION_VERSION, message, Registering())
@@ -239,8 +248,16 @@ def _beat(state: NodeState) -> None:
         metadata_offset=Offset(state.quorum.applied - 1),
         want_fence=not ready,
         want_shut_down=life.stage is Stage.LEAVING,
+        offline_log_dirs=tuple(state.failed_directories),
     )
-    _say(state, ApiKey.BROKER_HEARTBEAT, api.HEARTBEAT_VERSION, message, Beating(not ready))
+    beat = Beating(not ready, len(state.failed_directories))
+    _say(state, ApiKey.BROKER_HEARTBEAT, api.HEARTBEAT_VERSION, message, beat)
+
+
+def _working(state: NodeState) -> tuple[Uuid, ...]:
+    """The log directories that this broker has."""
+    failed = state.failed_directories
+    return tuple(each for each in state.config.log_directories if each not in failed)
 
 
 def _say(state: NodeState, key: ApiKey, version: int, message: object, owner: object) -> None:

@@ -61,6 +61,7 @@ from cotidal.node.events import (
     CallFailed,
     ConnectionLost,
     ConnectionOpened,
+    DirectoryFailed,
     Event,
     LogFailed,
     LogOpened,
@@ -141,6 +142,9 @@ class Node:
                 offline.on_failed(state, event)
                 lifecycle.on_logs_open(state)
                 decisions.follow(state)
+            case DirectoryFailed():
+                offline.on_directory_failed(state, event)
+                lifecycle.on_directory_failed(state)
             case TimeFound():
                 offsets.on_time_found(state, event)
             case StartMoved():
@@ -406,10 +410,10 @@ class Node:
         slot = self._state.take_read(event.token, Slot)
         reply = log_dirs_api.response(
             cast("DescribeLogDirsRequest", slot.request.message),
-            log_directory=self._state.config.log_directory,
-            sizes=event.sizes,
-            total_bytes=event.total_bytes,
-            usable_bytes=event.usable_bytes,
+            [
+                log_dirs_api.Measured(each.path, each.error is not None, *each[2:])
+                for each in event.directories
+            ],
         )
         slot.connection.answer(slot, reply, self._state.out)
 

@@ -19,16 +19,17 @@ from __future__ import annotations
 
 import traceback
 
-from cotidal.core.cluster.registered import LOST_DIRECTORY, Partition
+from cotidal.core.cluster.registered import LOST_DIRECTORY, MIGRATING_DIRECTORY, Partition
 from cotidal.core.partition.effects import LeadershipLost
 from cotidal.core.partition.replica import on_log_failed
+from cotidal.core.trace.told import count
 from cotidal.node import fetchers, housing
 from cotidal.node.effects import Fault, Note, TruncateTo
-from cotidal.node.events import LogFailed
+from cotidal.node.events import DirectoryFailed, LogFailed
 from cotidal.node.hosting import Hosted
 from cotidal.node.partition_effects import obey
 from cotidal.node.state import NodeState
-from cotidal.values import NO_NODE, Offset
+from cotidal.values import NO_NODE, ZERO_UUID, Offset
 
 ADVICE_DISK = "mend the disk and restart this node to open it again"
 ADVICE_FAULT = "please report the lines above; it is opened again when this node restarts"
@@ -89,7 +90,9 @@ def go_on(state: NodeState, hosted: Hosted, told: Partition) -> None:
     if hosted.cutting:
         return
     is_counted_on = me in told.isr or told.leader in (me, NO_NODE)
-    if hosted.damaged_at is None or is_counted_on:
+    if _is_known_to_be_offline(state, told):
+        hosted.housed_in = None
+    elif hosted.damaged_at is None or hosted.directory is None or is_counted_on:
         housing.say(state, hosted, LOST_DIRECTORY)
     elif told.directory(me) == LOST_DIRECTORY:
         housing.say(state, hosted, hosted.directory)
@@ -97,6 +100,26 @@ def go_on(state: NodeState, hosted: Hosted, told: Partition) -> None:
         housing.say(state, hosted, LOST_DIRECTORY)
     else:
         _cut(state, hosted, told, hosted.damaged_at)
+
+
+def on_directory_failed(state: NodeState, event: DirectoryFailed) -> None:
+    """Every replica in it is offline. Heartbeats name the directory from now on."""
+    state.failed_directories[event.directory] = None
+    logs = [each for each in state.hosted.values() if each.directory == event.directory]
+    offline = f"{count(len(logs), 'replica')} in it went offline"
+    state.out.append(Note("error", f"{event.reason}; {offline}: {ADVICE_DISK}"))
+    for hosted in logs:
+        on_log_failed(hosted.replica, event.reason)
+        take_offline(state, hosted, event.reason)
+
+
+def _is_known_to_be_offline(state: NodeState, told: Partition) -> bool:
+    """The controller knows that the replica's whole directory is not there, or is about to."""
+    directory = told.directory(state.config.node_id)
+    if directory in (ZERO_UUID, MIGRATING_DIRECTORY, LOST_DIRECTORY):
+        return False
+    working = state.config.log_directories
+    return directory not in working or directory in state.failed_directories
 
 
 def on_cut(hosted: Hosted) -> None:

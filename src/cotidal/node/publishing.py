@@ -111,7 +111,7 @@ def host(state: NodeState, partition: TopicPartition) -> None:
             _drop(state, hosted)
         return
     if hosted is None:
-        _open(state, partition, topic.topic_id)
+        _open(state, partition, topic.topic_id, told.directory(state.config.node_id))
     elif hosted.replica.offline_reason is not None:
         offline.go_on(state, hosted, told)
     elif hosted.replica.opened:
@@ -126,13 +126,14 @@ def on_opened(state: NodeState, event: LogOpened) -> None:
     state.opening.pop(event.partition, None)
     producers = event.producers
     assert producers is None or isinstance(producers, ProducerSnapshot)
+    hosted.directory = event.directory
     cut, hosted.cutting = hosted.cutting, False
     if cut:
         offline.on_cut(hosted)
     elif hosted.replica.offline_reason is not None:
         return  # it has failed while the disk was at work
     move(state, hosted, _rebuild, event, producers, cut=cut)
-    housing.say(state, hosted, hosted.directory)
+    housing.say(state, hosted, event.directory)
     told = state.controller.committed.partition(*event.partition)
     if told is not None:
         _take_role(state, hosted, told)
@@ -174,11 +175,11 @@ def topic_values(state: NodeState, image: Image, topic: str) -> Mapping[str, str
     )
 
 
-def _open(state: NodeState, partition: TopicPartition, topic_id: Uuid) -> None:
-    hosted = state.hosted[partition] = Hosted(partition, topic_id, state.config.directory_id)
+def _open(state: NodeState, partition: TopicPartition, topic_id: Uuid, directory: Uuid) -> None:
+    hosted = state.hosted[partition] = Hosted(partition, topic_id)
     _apply_settings(hosted, _shared_values(state, partition))
     state.opening[partition] = None
-    state.out.append(OpenLog(partition, topic_id, hosted.settings))
+    state.out.append(OpenLog(partition, topic_id, hosted.settings, directory))
 
 
 def _shared_values(state: NodeState, partition: TopicPartition) -> Mapping[str, str]:

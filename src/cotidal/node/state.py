@@ -40,17 +40,23 @@ class NodeConfig(NamedTuple):
     node_id: NodeId
     cluster_id: str
     directory_id: Uuid
+    """Of the directory with the metadata log."""
     endpoints: tuple[Endpoint, ...]
     """Advertised client listeners."""
     controller_endpoints: tuple[Endpoint, ...]
     rack: str | None
     settings: Mapping[str, str]
     """Static settings, as in server.properties."""
-    log_directory: str
-    """As DescribeLogDirs names it."""
     voters: tuple[tuple[NodeId, Endpoint], ...] = ()
     """controller.quorum.voters; empty: this node alone."""
     is_broker: bool = True
+    log_dirs: tuple[Uuid, ...] = ()
+    """Ids of the log directories that work; empty: ``directory_id`` is the only one."""
+
+    @property
+    def log_directories(self) -> tuple[Uuid, ...]:
+        return self.log_dirs or (self.directory_id,)
+
     snapshot_chunk_bytes: int = 1 << 20
     """A snapshot of the metadata log is fetched in pieces of this size."""
 
@@ -81,6 +87,7 @@ class NodeState:
         "doubts",
         "ends_under_way",
         "entropy",
+        "failed_directories",
         "faulted",
         "fetch_bytes_max",
         "fetch_due",
@@ -134,6 +141,8 @@ class NodeState:
         self.hosted: dict[TopicPartition, Hosted] = {}
         self.touched: dict[TopicPartition, Hosted] = {}
         """Partitions with batches admitted in this step."""
+        self.failed_directories: dict[Uuid, None] = {}
+        """Log directories that have failed since the node started."""
         self.faulted: dict[TopicPartition, AssertionError] = {}
         """Replicas of which a promise was found broken in this step."""
         self.parked_produces: dict[PendingProduce, None] = {}

@@ -87,6 +87,8 @@ def _event(event: seen.Event, names: Names) -> _Words:
             return "log-opened", _log_opened(event)
         case seen.LogFailed(partition=partition, reason=reason):
             return "log-failed", f"{partition}: {reason}"
+        case seen.DirectoryFailed(reason=reason):
+            return "directory-failed", reason
         case seen.Appended(partition=partition, end_offset=end, rolled=rolled):
             return "appended", f"{partition} end={end}{' in a new segment' if rolled else ''}"
         case seen.ReadDone(token=token, results=results):
@@ -96,8 +98,9 @@ def _event(event: seen.Event, names: Names) -> _Words:
             return "time-found", f"{token}: {where}"
         case seen.StartMoved(partition=partition, start_offset=start):
             return "start-moved", f"{partition} start={start}"
-        case seen.LogsMeasured(token=token, sizes=sizes, total_bytes=total):
-            return "logs-measured", f"{token}: {count(len(sizes), 'log')}, {total} bytes"
+        case seen.LogsMeasured(token=token, directories=directories):
+            sizes = [size for directory in directories for _, size in directory.sizes]
+            return "logs-measured", f"{token}: {count(len(sizes), 'log')}, {sum(sizes)} bytes"
         case seen.Replied(token=token, message=message):
             kind = type(message).__name__.removesuffix("Response")
             return "replied", f"{token}: {kind} {gist(message, names)}"

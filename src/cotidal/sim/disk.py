@@ -48,6 +48,7 @@ from cotidal.node.events import (
     LogFailed,
     LogOpened,
     LogsMeasured,
+    MeasuredDirectory,
     MetadataSnapshot,
     Persisted,
     ReadDone,
@@ -148,6 +149,7 @@ class Disk:
         files: MemoryFiles,
         speed: Speed,
         *,
+        directory_id: Uuid,
         clean: bool,
         post: Callable[[Event], None],
         run: Callable[..., None],
@@ -159,6 +161,7 @@ class Disk:
         self._entropy = entropy
         self._files = files
         self._speed = speed
+        self._directory_id = directory_id
         self._clean = clean
         self.post = post
         self._run = run
@@ -385,6 +388,7 @@ class Disk:
                 opened.epochs,
                 opened.producer_snapshot,
                 opened.headers_after,
+                self._directory_id,
             ),
         )
 
@@ -496,7 +500,8 @@ class Disk:
 
     def measure_logs(self, effect: fx.MeasureLogs) -> None:
         sizes = tuple((partition, log.size_bytes) for partition, log in self.logs())
-        self.post(LogsMeasured(effect.token, sizes, 1 << 40, 1 << 39))
+        measured = MeasuredDirectory(DATA, None, sizes, 1 << 40, 1 << 39)
+        self.post(LogsMeasured(effect.token, (measured,)))
 
     # The metadata log
 

@@ -152,6 +152,7 @@ class Process:
             disk_entropy,
             machine.files,
             machine.speed,
+            directory_id=machine.config.directory_id,
             clean=clean,
             post=self.post,
             run=self.run,

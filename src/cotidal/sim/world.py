@@ -72,7 +72,6 @@ class World(Watcher):
                 controller_endpoints=(Endpoint("CONTROLLER", name, CONTROLLER_PORT),),
                 rack=name,
                 settings=self.shape.settings,
-                log_directory="/data",
                 voters=voters,
                 snapshot_chunk_bytes=SNAPSHOT_CHUNK_BYTES,
             )
