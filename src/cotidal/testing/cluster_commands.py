@@ -10,8 +10,10 @@ kill broker= [keeps=] [unseen]
                            none). keeps: the power fails instead: records from there on are lost,
                            and nobody refuses
 start broker=              a new process: opens its log, registers, catches up, is unfenced
-register broker= [after=]; beat broker=        the last two of these by themselves; after: so much
-                           later, and the controller has not looked at sessions meanwhile
+register broker= [after=]; beat broker= [applied=] [shutdown]
+                           the last two of these by themselves; after: so much later, and the
+                           controller has not looked at sessions meanwhile; applied: the last
+                           offset of the metadata log that the broker has applied
 stop broker=               a controlled shutdown
 cut broker=; heal broker=  the way between this broker and the controller
 propose isr= [from= epoch= partition-epoch= seen=(1@12,2@14) topic-id=]
@@ -202,7 +204,12 @@ def on_register(world: ClusterWorld, command: Command) -> None:
 
 
 def on_beat(world: ClusterWorld, command: Command) -> None:
-    world.cluster.beat(world.cluster.life(command.number("broker")))
+    life = world.cluster.life(command.number("broker"))
+    applied = Offset(command.number("applied", world.cluster.end_offset - 1))
+    stops = "shutdown" in command.words
+    decided = world.cluster.beat(life, applied=applied, wants_shutdown=stops)
+    if decided is not None:
+        world.say(life.node_id, f"is told: {line(decided).partition(' ')[2]}")
 
 
 def on_start(world: ClusterWorld, command: Command) -> None:

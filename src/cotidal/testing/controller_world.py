@@ -139,13 +139,18 @@ class ControllerWorld:
         return self.apply(decided, quietly=quietly)
 
     def beat(
-        self, life: BrokerLife, *, wants_shutdown: bool = False, quietly: bool = False
+        self,
+        life: BrokerLife,
+        *,
+        applied: Offset | None = None,
+        wants_shutdown: bool = False,
+        quietly: bool = False,
     ) -> HeartbeatDecided | None:
-        """One heartbeat of a broker that has applied everything there is."""
+        """One heartbeat. Unless it is said otherwise, the broker has applied all there is."""
         beat = Heartbeat(
             life.node_id,
             self.epoch_of(life.node_id),
-            Offset(self.end_offset - 1),
+            Offset(self.end_offset - 1) if applied is None else applied,
             want_fence=False,
             want_shutdown=wants_shutdown,
         )

@@ -8,7 +8,8 @@ disk node= log=(1,1,2) [epoch= leader= voted=]  what a node that is down has: th
                            record, and its quorum-state file
 start node= [wiped=yes]; kill node=; stop node= wiped: on a new disk, which is another directory
 cut node=; heal node=      a node that nobody hears and that hears nobody
-hold node=; release node=  its disk: nothing is written until it is released
+hold node=; release node= [once=yes]            its disk: nothing is written until it is released;
+                           once: only what it was given first
 propose VALUE... [to=]     records for the log, from the controller above
 add-voter node=; remove-voter node=             asked of the leader
 vote for= of= epoch= [log=END@EPOCH pre=yes]    a question made by hand
@@ -158,6 +159,7 @@ def on_release(world: QuorumWorld, command: Command) -> None:
     machine = world.machine(command.number("node"))
     machine.is_held = False
     world.write(machine)
+    machine.is_held = command.text_of("once", "no") == "yes"
     world.run()
 
 
