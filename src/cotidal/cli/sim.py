@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cotidal.cli.lab import command as lab
 from cotidal.cli.progress import Progress
 from cotidal.cli.verb import Failed, Verb, VerbGroup, json_option
 
@@ -80,10 +81,10 @@ def run(
     from cotidal.sim.campaign import campaign
     from cotidal.sim.script import of_seed
 
-    plan = _plan(plan_name)
+    plan = plan_named(plan_name)
     processes = min(seeds, jobs or os.cpu_count() or 1)
     begun = time.monotonic()
-    with Progress("runs") as progress:
+    with Progress("runs", total=seeds) as progress:
         found = campaign(
             range(seed, seed + seeds),
             plan,
@@ -131,19 +132,23 @@ def replay(
 ) -> None:
     """Run a script, or one seed of a plan, again and tell its story."""
     from cotidal.sim import report
-    from cotidal.sim.run import run as run_once
+    from cotidal.sim.lab.measures import LOST, measured
     from cotidal.sim.trace import Trace
 
     script = _script(file, plan_name, seed)
     seed, plan, schedule, expected = script
     if path is None:
-        outcome = run_once(seed, plan, schedule=schedule)
+        measures, outcome = measured(seed, plan, schedule)
     else:
         with open(path, "w", encoding="utf-8") as told:
             trace = Trace(lambda line: told.write(line + "\n"))
-            outcome = run_once(seed, plan, trace, schedule)
+            measures, outcome = measured(seed, plan, schedule, trace)
     for line in report.story(outcome, lines):
         click.echo(line)
+    if measures.lost and outcome.broken is None:
+        click.echo(f"{measures.lost} of {measures.believed} acknowledged records are lost")
+        if expected == LOST:
+            raise Failed(f"{file} loses acknowledged records, which its settings do not forbid")
     if outcome.broken is None:
         click.echo(
             f"every promise held: {outcome.steps:,} steps of nodes in"
@@ -207,6 +212,9 @@ def _shrink(script: Script, tries: int, out: str, *, quiet: bool = False) -> boo
     return True
 
 
+command.add_command(lab, "lab")
+
+
 @command.command(cls=Verb, examples=(("all plans", "cotidal sim plans"),))
 def plans() -> None:
     """List the plans."""
@@ -236,7 +244,7 @@ def probes(
     from cotidal.cli.table import print_table
     from cotidal.sim.report import probes as rows_of
 
-    plan = None if plan_name is None else _plan(plan_name)
+    plan = None if plan_name is None else plan_named(plan_name)
     found = {} if seeds is None else _tallied(plan, range(seed, seed + seeds), jobs)
     rows = [row for row in rows_of(found) if plan is None or row.plan == plan.name]
     if as_json:
@@ -274,7 +282,7 @@ def _tallied(plan: Plan | None, seeds: range, jobs: int | None) -> dict[str, Sum
         }
 
 
-def _plan(name: str) -> Plan:
+def plan_named(name: str) -> Plan:
     from cotidal.sim.plan import PLANS
 
     if name not in PLANS:
@@ -293,7 +301,7 @@ def _script(file: str | None, plan_name: str, seed: int | None) -> Script:
     if file is None:
         if seed is None:
             raise Failed("which run? Give a script's FILE, or --plan and --seed", status=2)
-        return of_seed(seed, _plan(plan_name))
+        return of_seed(seed, plan_named(plan_name))
     with open(file, encoding="utf-8") as text:
         try:
             return parse_script(text.read())

@@ -73,7 +73,15 @@ class Plan(NamedTuple):
     topic: Mapping[str, str] = {}
     """Settings of the workload's topics."""
     acks: tuple[int, ...] = (-1, -1, 1, 0)
-    """A producer for each; every other one with acks=all is idempotent."""
+    """A producer for each."""
+    idempotence: str = "mixed"
+    """Of producers with acks=all: "on", "off", or "mixed" for every other one."""
+    produce_gap_ms: int = 120
+    """Between two batches of a producer, on average."""
+    elr: bool = True
+    """Eligible leader replicas (KIP-966) are kept; without them: as Kafka before 4.0."""
+    gathered: bool = False
+    """Topics are created when every node serves, not as soon as somebody does."""
     consumers: int = 2
     """Every other one has a rack and uses fetch sessions."""
     admin_gap_ms: int = 700
@@ -145,6 +153,31 @@ PLANS: Final[dict[str, Plan]] = {
             "lossy-disk",
             "a power cut loses what was not synced, on one node until every ISR is whole again",
             _NETWORK | _SMALL | {"pause": 2, "power-whole": 6},
+        ),
+        Plan(
+            "one-cut",
+            "a power cut at any time, on one node until every ISR has been whole again",
+            _NETWORK | _SMALL | {"pause": 3, "power-mended": 6},
+            gap_ms=700,
+            down_max=2,
+        ),
+        Plan(
+            "ebb",
+            "two replicas fall out of the ISR and a third loses power; then all come back",
+            {"ebb": 1},
+            nodes=5,  # a quorum is left when two replicas of three are gone
+            seconds=24,
+            gap_ms=8_000,
+            down_max=3,
+        ),
+        Plan(
+            "ebb-killed",
+            "two replicas fall out of the ISR and a third is killed; no data is lost",
+            {"ebb-killed": 1},
+            nodes=5,
+            seconds=24,
+            gap_ms=8_000,
+            down_max=3,
         ),
         Plan(
             "controller-only",

@@ -39,7 +39,6 @@ SETUP_US: Final = 60 * SECOND
 HEALING_US: Final = 120 * SECOND
 READING_US: Final = 60 * SECOND
 LOOK_US: Final = 200 * MS
-PRODUCE_GAP_US: Final = 120 * MS
 SCRIBBLE_GAP_US: Final = 200 * MS
 SELECTOR: Final = "replica.selector.class"
 TRACE_TOLD: Final = 60
@@ -96,6 +95,7 @@ class Run:
             replication=plan.replication,
             configs={**topic_settings, **plan.topic},
             gap_us=plan.admin_gap_ms * MS,
+            elr=plan.elr,
         )
         self.scribbler = Scribbler(self.world, self.probes, SCRATCH, gap_us=SCRIBBLE_GAP_US)
         self.operator = Operator(
@@ -109,7 +109,11 @@ class Run:
         )
         self.producers: list[Producer] = []
         self.consumers: list[Consumer] = []
-        self._faults_us = 0
+        self.final = History()
+        """What a new consumer reads from beginning to end, when all is over."""
+        self.final.may_lose = plan.may_lose
+        self.faults_us = 0
+        """When the schedule's time began."""
 
     def go(self) -> Outcome:
         """The whole run. Whatever is broken ends it."""
@@ -132,8 +136,10 @@ class Run:
         for node_id in self.world.machines:
             moment = sow(self.seed, "start", node_id).below(300 * MS)
             self.world.agenda.after(moment, self._start, node_id)
-        self.admin.begin()
         until = self.world.now + SETUP_US
+        while self.plan.gathered and not self._all_serve() and self.world.now < until:
+            self.world.run_for(LOOK_US)
+        self.admin.begin()
         while not self.admin.ready:
             if self.world.now >= until:
                 raise Violation(LEADER_APPEARS, "the workload's topics could not be created")
@@ -147,8 +153,8 @@ class Run:
                 self.history,
                 self.probes,
                 acks=acks,
-                idempotent=acks == -1 and number % 2 == 0,
-                gap_us=PRODUCE_GAP_US,
+                idempotent=acks == -1 and self._is_idempotent(number),
+                gap_us=self.plan.produce_gap_ms * MS,
             )
             self.producers.append(producer)
             producer.begin()
@@ -158,11 +164,29 @@ class Run:
         for number in range(self.plan.consumers):
             self._add_consumer(f"c{number}", partitions, bold=number % 2 == 1)
 
+    def _all_serve(self) -> bool:
+        processes = [machine.process for machine in self.world.machines.values()]
+        return all(process is not None and process.serving for process in processes)
+
+    def _is_idempotent(self, number: int) -> bool:
+        match self.plan.idempotence:
+            case "on":
+                return True
+            case "off":
+                return False
+            case _:
+                return number % 2 == 0
+
     def _start(self, node_id: NodeId) -> None:
         assert self.world.start(node_id), "a new disk lets its node start"
 
     def _add_consumer(
-        self, name: str, partitions: tuple[TopicPartition, ...], *, bold: bool = False
+        self,
+        name: str,
+        partitions: tuple[TopicPartition, ...],
+        history: History | None = None,
+        *,
+        bold: bool = False,
     ) -> Consumer:
         """``bold``: reads from followers too, in sessions."""
         racks = [machine.config.rack or "" for machine in self.world.machines.values()]
@@ -170,7 +194,7 @@ class Run:
             self.world,
             name,
             partitions,
-            self.history,
+            self.history if history is None else history,
             self.probes,
             may_lose=self.plan.may_lose,
             rack=racks[sow(self.seed, "rack", name).below(len(racks))] if bold else "",
@@ -181,7 +205,7 @@ class Run:
         return consumer
 
     def _endure(self) -> None:
-        self._faults_us = self.world.now
+        self.faults_us = self.world.now
         self.nemesis.begin()
         self.world.run_for(self.plan.seconds * SECOND)
         self.nemesis.heal()
@@ -206,7 +230,7 @@ class Run:
         acknowledged."""
         self.watch.audit()
         partitions = self.admin.partitions
-        last = self._add_consumer("last", partitions)
+        last = self._add_consumer("last", partitions, self.final)
         for consumer in self.consumers:
             consumer.restless = False
         until = self.world.now + READING_US
@@ -215,10 +239,13 @@ class Run:
                 raise Violation(READS_REACH_THE_END, "; ".join(behind))
             self.world.run_for(LOOK_US)
         self.watch.audit()
+        for partition, consumed in self.final.consumed.items():
+            for offset, (crc, next_offset) in consumed.items():
+                self.history.on_consumed(partition, offset=offset, next_offset=next_offset, crc=crc)
         if ACKED_IS_KEPT in self.plan.exempt:
             return
         for partition, acked in self.history.acked.items():
-            consumed = self.history.consumed.get(partition, {})
+            consumed = self.final.consumed.get(partition, {})
             for fact in acked:
                 found = consumed.get(fact.offset)
                 if fact.offset >= last.beginning(partition) and (
@@ -253,7 +280,7 @@ class Run:
             broken,
             sentence,
             self.world.now,
-            self._faults_us,
+            self.faults_us,
             self.world.steps,
             history.sent,
             history.acknowledged,

@@ -112,6 +112,7 @@ class _Search:
         plan = self.best.plan
         self._try_plan(plan._replace(admin_gap_ms=0))
         self._try_plan(self.best.plan._replace(duties={}))
+        self._try_plan(self.best.plan._replace(duties={}))
         for duty in list(self.best.plan.duties):
             fewer = {name: often for name, often in self.best.plan.duties.items() if name != duty}
             self._try_plan(self.best.plan._replace(duties=fewer))

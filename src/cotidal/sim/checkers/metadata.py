@@ -189,7 +189,7 @@ class MetadataChecker:
             wrong = "ISR and ELR are not disjoint parts of the replicas"
         elif told.leader != NO_NODE and told.leader not in told.isr:
             wrong = "the leader is not in the ISR"
-        elif any(self._is_out(member) for member in told.isr):
+        elif image.elr_enabled and any(self._is_out(member) for member in told.isr):
             wrong = "a fenced broker is in the ISR"
         elif told.elr:
             wanted = int(setting_of(image, partition.topic, MIN_ISR, "1"))

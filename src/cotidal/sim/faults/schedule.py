@@ -54,6 +54,11 @@ SEESAW_MS: Final = 1_400
 STOP_MS: Final = 1_000
 """About what an orderly stop takes."""
 
+EBB_GONE_MS: Final = 8_000
+EBB_ALONE_MS: Final = 5_000
+"""A session of 3 s runs out, the ISR shrinks, and some records are written by who is left."""
+EBB_SPREAD_MS: Final = 1_500
+
 WHOLE: Final = "whole"
 MENDED: Final = "mended"
 GUARDS: Final = (WHOLE, MENDED)
@@ -160,7 +165,9 @@ def draw_schedule(seed: int, plan: Plan) -> Schedule:
     Looks at nothing of the plan but its faults, nodes, length, gap and how many may be down, so
     plans that differ in what the cluster is asked to promise are dealt the same blows.
     """
-    return tuple(sorted(_Draw(seed, plan).commands(), key=lambda command: command.at_ms))
+    drawn = _Draw(seed, plan).commands()
+    within = (command for command in drawn if command.at_ms < plan.seconds * 1000)
+    return tuple(sorted(within, key=lambda command: command.at_ms))
 
 
 class _Draw:
@@ -213,6 +220,10 @@ class _Draw:
                 return self._seesaw(at_ms)
             case "kill-all":
                 return [self._fall(at_ms, "kill", node) for node in self._up_at]
+            case "ebb":
+                return self._ebb(at_ms, "power", MENDED)
+            case "ebb-killed":
+                return self._ebb(at_ms, "kill")
             case "break":
                 return [
                     Command(at_ms, name, (1 + self._below(CONNECTIONS),))
@@ -246,6 +257,25 @@ class _Draw:
             Command(moment, "kill", (pair[turn % 2],), 0, SEESAW_MS)
             for turn, moment in enumerate(range(at_ms, until, SEESAW_MS))
         ]
+
+    def _ebb(self, at_ms: int, fault: str, guard: str = "") -> list[Command]:
+        """Two nodes go, long enough to be fenced; then a third falls, and is back last."""
+        nodes = list(self._up_at)
+        gone = [nodes.pop(self._below(len(nodes))) for _ in range(min(2, len(nodes) - 1))]
+        last = nodes[self._below(len(nodes))]
+        commands = [
+            Command(
+                at_ms + self._below(EBB_SPREAD_MS),
+                "isolate" if self._below(2) else "pause",
+                (node,),
+                0,
+                EBB_GONE_MS + self._below(EBB_SPREAD_MS),
+            )
+            for node in gone
+        ]
+        cut_ms = at_ms + EBB_ALONE_MS + self._below(EBB_SPREAD_MS)
+        down_ms = EBB_GONE_MS + self._below(EBB_SPREAD_MS)
+        return [*commands, Command(cut_ms, fault, (last,), 0, down_ms, guard)]
 
     def _apart(self, at_ms: int, name: str) -> list[Command]:
         one, other = self._pair()

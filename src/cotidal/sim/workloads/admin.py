@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from cotidal.core.cluster.image import ELR_VERSION
 from cotidal.errors import ErrorCode
 from cotidal.messages.rpc.apis import ApiKey
 from cotidal.messages.rpc.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
@@ -30,7 +31,12 @@ from cotidal.messages.rpc.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
-from cotidal.sim.agenda import MS, SECOND
+from cotidal.messages.rpc.update_features import (
+    FeatureUpdateKey,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
+from cotidal.sim.agenda import SECOND
 from cotidal.sim.probes import Probes
 from cotidal.sim.workloads.client import Client
 from cotidal.sim.world import World
@@ -38,6 +44,7 @@ from cotidal.values import TopicPartition
 
 TOPIC_RESOURCE: Final = 2
 SET: Final = 0
+SAFE_DOWNGRADE: Final = 2
 SCRATCH: Final = ("scratch-a", "scratch-b")
 
 
@@ -51,6 +58,7 @@ class Admin(Client):
         replication: int,
         configs: Mapping[str, str],
         gap_us: int,
+        elr: bool = True,
     ) -> None:
         """``topics``: name -> partitions. ``gap_us`` 0: nothing but these."""
         super().__init__(world, "admin", tuple(topics))
@@ -59,11 +67,15 @@ class Admin(Client):
         self._replication = replication
         self._configs = configs
         self._gap_us = gap_us
+        self._elr = elr
         self.ready = False
         """The workload's topics are there."""
 
     def begin(self) -> None:
-        self._create(tuple(self._wanted.items()), self._configs, self._on_created)
+        if self._elr:
+            self._create_again()
+        else:
+            self._turn_elr_off()
         if self._gap_us:
             self.after(self.draw(self._gap_us) + SECOND, self._act)
 
@@ -105,6 +117,18 @@ class Admin(Client):
 
     def _create_again(self) -> None:
         self._create(tuple(self._wanted.items()), self._configs, self._on_created)
+
+    def _turn_elr_off(self) -> None:
+        update = FeatureUpdateKey(ELR_VERSION, max_version_level=0, upgrade_type=SAFE_DOWNGRADE)
+        request = UpdateFeaturesRequest(timeout_ms=5_000, feature_updates=(update,))
+        self.ask(self.anyone(), ApiKey.UPDATE_FEATURES, 1, request, self._on_elr_off)
+
+    def _on_elr_off(self, reply: UpdateFeaturesResponse | None) -> None:
+        if reply is not None and reply.error_code == 0:
+            assert all(told.error_code == 0 for told in reply.results), reply.results
+            self._create_again()
+        else:
+            self.after(self.back_off(), self._turn_elr_off)
 
     # Changing things
 
@@ -161,6 +185,3 @@ class Admin(Client):
 def _with_set(setting: tuple[str, str]) -> tuple[str, int, str]:
     name, value = setting
     return name, SET, value
-
-
-ACT_GAP_US: Final = 400 * MS

@@ -42,7 +42,7 @@ class _Waiting(NamedTuple):
     then: Then
 
 
-class _Talk:
+class Talk:
     """One connection of a client."""
 
     __slots__ = ("_client", "_connection", "_last", "_output", "_reader", "_ready", "_waiting",
@@ -125,7 +125,7 @@ class Client:
         """Of each node that was heard of."""
         self.topic_ids: dict[str, Uuid] = {}
         self.stopped = False
-        self._talks: dict[Address, _Talk] = {}
+        self._talks: dict[Address, Talk] = {}
         self._refreshing = False
 
     def draw(self, bound: int) -> int:
@@ -146,7 +146,7 @@ class Client:
         """``then`` gets the answer, or None; it is None where no answer comes (acks=0)."""
         talk = self._talks.get(address)
         if talk is None:
-            talk = self._talks[address] = _Talk(self, address)
+            talk = self._talks[address] = Talk(self, address)
         talk.ask(api_key, version, message, then, timeout_us)
 
     def leave(self, address: Address) -> None:
@@ -168,7 +168,7 @@ class Client:
                 REPLIES_IN_ORDER, f"{self.name} got answer {got} where {expected} was due"
             )
 
-    def on_talk_ended(self, talk: _Talk) -> None:
+    def on_talk_ended(self, talk: Talk) -> None:
         if self._talks.get(talk.address) is talk:
             del self._talks[talk.address]
 

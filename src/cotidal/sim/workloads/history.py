@@ -22,6 +22,17 @@ class Acked(NamedTuple):
     crc: int
     acks: int
     moment_us: int
+    made_us: int = 0
+    """When the producer had it: what it waited is the difference."""
+    records: int = 1
+
+
+class Fired(NamedTuple):
+    """A batch that was sent with acks=0: nobody says what became of it."""
+
+    partition: TopicPartition
+    crc: int
+    records: int
 
 
 class Consumed(NamedTuple):
@@ -35,6 +46,8 @@ class History:
         """acks=all, in the order in which producers learned of it."""
         self.acked_by_leader: dict[TopicPartition, list[Acked]] = {}
         """acks=1."""
+        self.fired: list[Fired] = []
+        """acks=0."""
         self._acked_at: dict[tuple[TopicPartition, int], int] = {}
         self.consumed: dict[TopicPartition, dict[int, Consumed]] = {}
         self.sent = 0

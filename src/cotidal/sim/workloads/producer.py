@@ -24,8 +24,8 @@ from cotidal.messages.rpc.produce import (
 )
 from cotidal.sim import probes as seen
 from cotidal.sim.probes import Probes
-from cotidal.sim.workloads.client import Client
-from cotidal.sim.workloads.history import Acked, History
+from cotidal.sim.workloads.client import Client, Talk
+from cotidal.sim.workloads.history import Acked, Fired, History
 from cotidal.sim.world import World
 from cotidal.values import TopicPartition
 from cotidal.wire.batch import read_batches, stored_crc
@@ -35,6 +35,8 @@ VERSIONS: Final = (7, 9, 11, 13)
 TOPIC_IDS_SINCE: Final = 13
 ATTEMPTS_MAX: Final = 6
 PRODUCE_TIMEOUT_MS: Final = 2_000
+WAITING_MAX: Final = 8
+"""Batches of one partition that are not answered: more are not made."""
 
 _ANEW: Final = frozenset(
     {
@@ -46,13 +48,15 @@ _ANEW: Final = frozenset(
 
 
 class _Batch:
-    __slots__ = ("attempts", "count", "crc", "data", "partition", "producer_id", "sequence")
+    __slots__ = ("attempts", "count", "crc", "data", "made_us", "partition", "producer_id",
+                 "sequence")  # fmt: skip
 
     def __init__(
         self,
         partition: TopicPartition,
         data: bytes,
         *,
+        made_us: int,
         count: int,
         producer_id: int,
         sequence: int,
@@ -60,6 +64,7 @@ class _Batch:
         self.partition = partition
         self.data = data
         self.crc = stored_crc(data)
+        self.made_us = made_us
         self.count = count
         self.producer_id = producer_id
         self.sequence = sequence
@@ -128,13 +133,13 @@ class Producer(Client):
         if self.stopped:
             return
         self.after(self._gap_us // 2 + self.draw(self._gap_us) + 1, self._produce)
-        if self.unanswered >= 20:
-            return
         if self.idempotent and self._producer_id < 0:
             self._ask_for_id()
             return
         partition = self._partitions[self.draw(len(self._partitions))]
         line = self._lines[partition]
+        if len(line.pending) + len(line.in_flight) >= WAITING_MAX:
+            return
         line.pending.append(self._make(partition, line))
         self._pump(partition, line)
 
@@ -158,7 +163,12 @@ class Producer(Client):
         line.next_sequence += count
         self._history.sent += 1
         return _Batch(
-            partition, data, count=count, producer_id=self._producer_id, sequence=sequence
+            partition,
+            data,
+            made_us=self.world.now,
+            count=count,
+            producer_id=self._producer_id,
+            sequence=sequence,
         )
 
     # Sending
@@ -186,6 +196,7 @@ class Producer(Client):
             if self.acks == 0:
                 self.ask(leader.address, ApiKey.PRODUCE, self._version, request, None)
                 self._history.unknown += 1
+                self._history.fired.append(Fired(partition, batch.crc, batch.count))
                 continue
             line.in_flight.append(batch)
             self.ask(
@@ -214,6 +225,15 @@ class Producer(Client):
 
     # Answers
 
+    def on_talk_ended(self, talk: Talk) -> None:
+        """With acks=0 this is all that a producer is ever told."""
+        super().on_talk_ended(talk)
+        if self.acks == 0 and not self.stopped:
+            for partition, leader in list(self.leaders.items()):
+                if leader.address == talk.address:
+                    del self.leaders[partition]
+            self.refresh()
+
     def _on_reply(self, batch: _Batch, reply: ProduceResponse | None) -> None:
         line = self._lines[batch.partition]
         if batch not in line.in_flight:
@@ -229,7 +249,15 @@ class Producer(Client):
             if batch.attempts > 1 and self.idempotent:
                 self._probes.see(seen.RETRIED)
             self._history.on_acked(
-                Acked(batch.partition, told.base_offset, batch.crc, self.acks, self.world.now)
+                Acked(
+                    batch.partition,
+                    told.base_offset,
+                    batch.crc,
+                    self.acks,
+                    self.world.now,
+                    batch.made_us,
+                    batch.count,
+                )
             )
             self._pump(batch.partition, line)
         elif error in _ANEW and self.idempotent:

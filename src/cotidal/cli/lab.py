@@ -1,0 +1,206 @@
+"""``cotidal sim lab``: which acknowledged records are lost, with these settings and these faults?
+
+Without a verb: one configuration. ``compare``: the usual ones side by side, under the same faults.
+Exit status 1 when a row is not what theory says.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from cotidal.cli.progress import Progress
+from cotidal.cli.table import print_table
+from cotidal.cli.verb import Failed, Verb, VerbGroup, json_option
+
+if TYPE_CHECKING:
+    from cotidal.sim.lab.comparison import Row
+    from cotidal.sim.lab.configuration import Configuration
+    from cotidal.sim.plan import Plan
+
+ACKS = {"0": 0, "1": 1, "all": -1}
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+
+def _measuring(function: Decorated) -> Decorated:
+    """The options that both verbs share."""
+    options = (
+        click.option(
+            "--plan", "plan_name", default="ebb", show_default=True, help="See `sim plans`."
+        ),
+        click.option("--seed", type=int, default=1, show_default=True, help="The first seed."),
+        click.option("--seeds", type=click.IntRange(min=1), default=20, show_default=True),
+        click.option("--jobs", type=click.IntRange(min=1), help="Processes; default: cores."),
+        json_option,
+        click.option("--rows", type=click.Path(dir_okay=False), help="Every run, as JSON lines."),
+        click.option(
+            "--parquet", type=click.Path(dir_okay=False), help="Every run; needs pyarrow."
+        ),
+        click.option("--plot", type=click.Path(dir_okay=False), help="A picture, as SVG."),
+        click.option(
+            "--stories",
+            type=click.Path(file_okay=False),
+            help="Write the shortest story of a loss, for each row that has one, into here.",
+        ),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+@click.group(
+    cls=VerbGroup,
+    invoke_without_command=True,
+    examples=(
+        ("acks=1, a hundred seeds", "cotidal sim lab --acks 1 --seeds 100"),
+        ("what min ISR 1 risks, told in commands", "cotidal sim lab --min-isr 1 --stories ."),
+        ("the usual settings side by side", "cotidal sim lab compare --plot lab.svg"),
+    ),
+)
+@_measuring
+@click.option("--acks", type=click.Choice(list(ACKS)), default="all", show_default=True)
+@click.option("--replicas", type=click.IntRange(min=1), default=3, show_default=True)
+@click.option("--min-isr", type=click.IntRange(min=1), default=2, show_default=True)
+@click.option("--unclean", is_flag=True, help="unclean.leader.election.enable=true.")
+@click.option("--elr/--no-elr", default=True, show_default=True, help="KIP-966.")
+@click.option("--idempotence/--no-idempotence", default=True, show_default=True)
+@click.option("--flush-messages", type=click.IntRange(min=0), default=0, help="0: never.")
+@click.option("--region-ms", type=click.IntRange(min=0), default=0, help="Regions so far apart.")
+@click.option("--lag-ms", type=click.IntRange(min=0), default=0, help="replica.lag.time.max.ms.")
+@click.pass_context
+def command(ctx: click.Context, /, **given: Any) -> None:
+    """Measure what a configuration loses and costs under a plan's faults.
+
+    Records lost of those acknowledged, time without acknowledgements, and how long they took, each
+    with its interval of 95 % (Wilson's for runs that lost something, else a bootstrap over runs).
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    from cotidal.sim.lab.configuration import Configuration
+
+    configuration = Configuration(
+        _name(given),
+        acks=ACKS[given["acks"]],
+        replicas=given["replicas"],
+        min_isr=given["min_isr"],
+        unclean=given["unclean"],
+        elr=given["elr"],
+        idempotent=given["idempotence"],
+        flush_messages=given["flush_messages"],
+        region_ms=given["region_ms"],
+        lag_ms=given["lag_ms"],
+    )
+    _measure((configuration,), given)
+
+
+@command.command(
+    cls=Verb,
+    examples=(
+        ("all of them", "cotidal sim lab compare --seeds 100"),
+        ("with a picture and all runs", "cotidal sim lab compare --plot lab.svg --rows runs.jsonl"),
+    ),
+)
+@_measuring
+def compare(**given: Any) -> None:
+    """Put the usual configurations side by side under the same faults.
+
+    Every configuration meets the same schedules; nothing is tuned for any of them.
+    """
+    from cotidal.sim.lab.configuration import COMPARED
+
+    _measure(COMPARED, given)
+
+
+def _name(given: dict[str, Any]) -> str:
+    told = [f"acks={given['acks']}", f"min ISR {given['min_isr']} of {given['replicas']}"]
+    told += ["unclean"] * given["unclean"]
+    told += [] if given["elr"] else ["no ELR"]
+    told += [] if given["idempotence"] else ["not idempotent"]
+    for name in ("flush_messages", "region_ms", "lag_ms"):
+        told += [f"{name.replace('_', ' ')} {given[name]}"] if given[name] else []
+    return ", ".join(told)
+
+
+def _measure(configurations: Sequence[Configuration], given: dict[str, Any]) -> None:
+    from cotidal.cli.sim import plan_named
+    from cotidal.sim.lab import table
+    from cotidal.sim.lab.comparison import compare as compare_all
+
+    faults = plan_named(given["plan_name"])
+    if max(each.replicas for each in configurations) > faults.nodes:
+        raise Failed(f"plan {faults.name} has {faults.nodes} nodes: too few replicas fit", status=2)
+    seeds = range(given["seed"], given["seed"] + given["seeds"])
+    total = len(seeds) * len(configurations)
+    processes = min(total, given["jobs"] or os.cpu_count() or 1)
+    with Progress("runs", total=total) as progress:
+        rows = compare_all(
+            configurations, faults, seeds, processes=processes, on_run=lambda: progress.advance(1)
+        )
+    if given["as_json"]:
+        click.echo(json.dumps([table.flat(row, faults) for row in rows], indent=2))
+    else:
+        print_table(table.COLUMNS, [table.cells(row) for row in rows])
+    _write(rows, faults, given)
+    if given["stories"]:
+        _tell(rows, faults, given["stories"])
+    wrong = [sentence for row in rows if (sentence := table.contradicts(row, faults))]
+    if wrong:
+        raise Failed("; ".join(wrong))
+
+
+def _write(rows: Sequence[Row], faults: Plan, given: dict[str, Any]) -> None:
+    from cotidal.sim.lab import table
+    from cotidal.sim.lab.chart import chart
+
+    flat = [run for row in rows for run in table.flat_runs(row, faults)]
+    if given["rows"]:
+        with open(given["rows"], "w", encoding="utf-8") as file:
+            file.writelines(json.dumps(run) + "\n" for run in flat)
+    if given["parquet"]:
+        try:
+            import pyarrow  # type: ignore[import-not-found,unused-ignore]
+            import pyarrow.parquet  # type: ignore[import-not-found,unused-ignore]
+        except ImportError:
+            raise Failed(
+                "--parquet needs pyarrow, which is not installed: `pip install pyarrow`, or take"
+                " --rows"
+            ) from None
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(flat), given["parquet"])
+    if given["plot"]:
+        title = "What settings keep, and what it costs, under the same faults"
+        note = (
+            f"cotidal sim lab, plan {faults.name} ({faults.about}), {given['seeds']} runs of"
+            " each; whiskers: 95 %"
+        )
+        with open(given["plot"], "w", encoding="utf-8") as file:
+            file.write(chart(rows, title=title, note=note))
+
+
+def _tell(rows: Sequence[Row], faults: Plan, directory: str) -> None:
+    from cotidal.sim.lab.comparison import story_of
+    from cotidal.sim.lab.measures import measured
+    from cotidal.sim.script import write_script
+
+    os.makedirs(directory, exist_ok=True)
+    for row in rows:
+        with Progress("runs tried") as progress:
+            found = story_of(row, faults, on_try=lambda: progress.advance(1))
+        if found is None:
+            continue
+        script = found.script
+        lost = measured(script.seed, script.plan, script.schedule)[0]
+        story = (
+            f"{row.configuration.name}: {lost.lost} of {lost.believed} records that were"
+            f" {'sent' if row.configuration.acks == 0 else 'acknowledged'} are lost",
+        )
+        name = "-".join(row.configuration.name.replace("=", "-").replace(",", "").split())
+        path = os.path.join(directory, f"{name}.script")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(write_script(script, story))
+        click.echo(f"\n{path}: {found.commands_before} commands became {len(script.schedule)}")
+        click.echo("\n".join(f"  {line}" for line in (*story, *map(str, script.schedule))))

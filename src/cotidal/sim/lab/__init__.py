@@ -1,0 +1,1 @@
+"""The durability lab: what settings cost and keep, measured under the same blows."""
