@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from cotidal.testing import cluster_commands, partition_commands, quorum_commands
 from cotidal.testing.cluster_commands import ClusterCommands
 from cotidal.testing.partition_commands import PartitionCommands
 from cotidal.testing.quorum_commands import QuorumCommands
@@ -163,6 +164,20 @@ def test_a_setting_that_the_controller_refuses_is_told() -> None:
 def test_a_command_that_a_quorum_cannot_obey_says_why(text: str, why: str) -> None:
     with pytest.raises(ScriptError, match=why):
         run_script(text, QuorumCommands())
+
+
+def test_help_names_every_command_of_every_world(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    said = capsys.readouterr().out
+    for commands in (partition_commands, cluster_commands, quorum_commands):
+        words = set(str(commands.__doc__).replace(";", " ").split())
+        assert set(commands.COMMANDS) <= words, commands.__name__
+        assert str(commands.__doc__).strip() in said
+
+
+def test_no_script_at_all_is_wrong_use(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    assert "--help" in capsys.readouterr().out
 
 
 def test_the_command_shows_what_differs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,7 +3,8 @@
 cluster brokers= [racks= elr=off lag=]         formatted, and these brokers are in
 create TOPIC replicas=(1,2,3) [SETTING=VALUE]  more partitions: replicas=(1,2,3;2,3,1)
 delete TOPIC; set TOPIC SETTING=VALUE          set without a topic: for the whole cluster
-append ...; read ...; latest ...; sync ...; log; records; compare     as in partition_commands
+append ...; read ...; latest ...; nearest ...; sync ...; ask ...; deliver ...; lose ...; fetch ...;
+log; records; compare      as in partition_commands
 copy                       every follower asks its leader until it learns nothing more
 kill broker= [keeps=] [unseen]
                            kill -9: the controller's next connection is refused (unseen: it makes
@@ -18,7 +19,6 @@ stop broker=               a controlled shutdown
 cut broker=; heal broker=  the way between this broker and the controller
 propose isr= [from= epoch= partition-epoch= seen=(1@12,2@14) topic-id=]
                            an AlterPartition made by hand; seen: the broker epochs of its members
-fetch replica= ...         a fetch made by hand, as in partition_commands
 elect preferred|unclean TOPIC-N; reassign TOPIC-N to=(3,4)|cancel; unregister broker=
 new-controller             the active controller fails over: the next one has heard nobody yet
 tick TIME                  brokers beat, sessions end, leaders shrink their ISR, duties are done

@@ -13,7 +13,9 @@ review. A command is a word, then words and ``name=value`` options; a list is ``
 Commands are obeyed by a world; which one, says the directory of a script: ``partition`` is one
 partition and several replicas (partition_commands), ``cluster`` a controller and its brokers
 (cluster_commands), ``quorum`` the voters of the metadata log (quorum_commands).
-``python -m cotidal.testing.scripts FILE...`` runs scripts and shows what differs.
+
+    python -m cotidal.testing.scripts FILE...       run scripts and show what differs
+    python -m cotidal.testing.scripts --help        this, and the commands of every world
 """
 
 from __future__ import annotations
@@ -172,7 +174,18 @@ def world_of(path: Path) -> World:
     return worlds[kind]()
 
 
+def help_text() -> str:
+    """What a script is, and the words that each world understands."""
+    from cotidal.testing import cluster_commands, partition_commands, quorum_commands
+
+    worlds = (partition_commands, cluster_commands, quorum_commands)
+    return "\n\n".join(str(text).strip() for text in (__doc__, *(w.__doc__ for w in worlds)))
+
+
 def main(paths: list[str], new_world: Callable[[Path], World] = world_of) -> int:
+    if not paths or "--help" in paths:
+        print(help_text())
+        return 0 if paths else 2
     differing = 0
     for path in map(Path, paths):
         text = path.read_text(encoding="utf-8")
