@@ -17,6 +17,7 @@ After each decision (spec, safety 1, 9 and 14):
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 
 import pytest
@@ -69,8 +70,9 @@ from cotidal.core.cluster.image import (
     check,
 )
 from cotidal.core.machine import Entropy
+from cotidal.core.trace import tell_record
 from cotidal.errors import Refusal
-from cotidal.messages.records.metadata import FeatureLevelRecord
+from cotidal.messages.records.metadata import FeatureLevelRecord, PartitionChangeRecord
 from cotidal.values import NO_BROKER_EPOCH, NO_NODE, BrokerEpoch, NodeId, Uuid
 
 NODES = [NodeId(1), NodeId(2), NodeId(3), NodeId(4)]
@@ -458,6 +460,18 @@ def take_step(machine: Decisions, dice: Entropy) -> None:
 @pytest.mark.parametrize("seed", range(24))
 def test_long_walk_keeps_the_image_sound(seed):
     walk(seed)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_is_decided_can_be_told(seed):
+    image = Image()
+    for record in walk(seed).written:
+        told = tell_record(record, image)
+        assert "\n" not in told.line
+        assert json.loads(json.dumps(told.json)) == told.json
+        if isinstance(record, PartitionChangeRecord):
+            assert ", epoch " in told.line
+        image.replay(record)
 
 
 def test_walks_get_everywhere():

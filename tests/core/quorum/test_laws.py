@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from itertools import product
 from typing import get_args
@@ -14,6 +15,7 @@ from cotidal.core.quorum import effects as fx
 from cotidal.core.quorum import events as ev
 from cotidal.core.quorum.log_view import EpochEnd, SnapshotId
 from cotidal.core.quorum.node import QuorumNode
+from cotidal.core.trace import as_json, line, quorum_line
 from cotidal.errors import ErrorCode
 from cotidal.messages.records.quorum import KRaftVersionFeature
 from cotidal.values import LeaderEpoch, Millis, NodeId, Offset
@@ -197,6 +199,21 @@ def test_no_question_and_no_answer_is_forgotten() -> None:
     bench = Bench().start()
     assert {type(each) for each in questions(bench, 0)} == set(get_args(said.Question))
     assert {type(each) for each in replies(bench, 0)} == set(get_args(said.Reply))
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_whatever_a_node_wants_in_any_state_can_be_told(place: str) -> None:
+    effects: list[fx.Effect] = []
+    for number in range(len(questions(PLACES[place](), 1))):
+        bench = PLACES[place]()
+        bench.ask(questions(bench, 1)[number])
+        bench.wait(5_000)
+        effects += bench.effects
+        assert quorum_line(bench.q)
+    for effect in effects:
+        assert "\n" not in line(effect)
+        told = as_json(effect)
+        assert json.loads(json.dumps(told)) == told
 
 
 @pytest.mark.parametrize("place", PLACES)
