@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help demo up test test-all mutants lint format bench interop docs scripts-rewrite constraints clean
+.PHONY: help demo up test test-all mutants explore lint format bench interop docs scripts-rewrite constraints clean
 .DEFAULT_GOAL := help
 
 help:                 ## this list
@@ -32,6 +32,9 @@ test-all: lint        ## and what takes longer
 
 mutants: $(READY)     ## plant bugs in copies of the product: scripts and simulator must find them
 	@$(BIN)/python -m tests.mutants $(ARGS)
+
+explore: $(READY)     ## small worlds of the real machines, searched completely (ten minutes each at most)
+	@$(BIN)/cotidal sim explore $(ARGS)
 
 lint: $(READY)        ## ruff, mypy strict, import contracts, generated code up to date
 	@$(BIN)/ruff check .

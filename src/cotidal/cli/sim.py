@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cotidal.cli.explore import explore
 from cotidal.cli.lab import command as lab
 from cotidal.cli.progress import Progress
 from cotidal.cli.verb import Failed, Verb, VerbGroup, json_option
@@ -34,10 +35,14 @@ TRIES_BY_ITSELF = 60
         ("what it takes to make it fail", "cotidal sim shrink --plan mild --seed 17"),
         ("what there is to choose from", "cotidal sim plans"),
         ("the corners that runs must get into", "cotidal sim probes"),
+        ("every state of a small world", "cotidal sim explore quorum"),
     ),
 )
 def command() -> None:
     """Simulate clusters under faults and look for broken promises."""
+
+
+command.add_command(explore)
 
 
 @command.command(

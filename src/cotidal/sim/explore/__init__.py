@@ -1,0 +1,1 @@
+"""Small worlds of the production machines, searched completely."""
