@@ -4,6 +4,7 @@ import pytest
 
 from cotidal.api.metadata import answer, missing_topics
 from cotidal.api.operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
+from cotidal.core.cluster.registered import LOST_DIRECTORY
 from cotidal.errors import ErrorCode
 from cotidal.messages.records.metadata import PartitionChangeRecord
 from cotidal.messages.rpc.metadata import MetadataRequest, MetadataRequestTopic
@@ -84,6 +85,20 @@ def test_leader_that_lacks_the_listener_is_named_as_that_from_version_6_on(clust
         ).topics
         third = topic.partitions[2]
         assert (third.error_code, third.leader_id, third.offline_replicas) == (error, -1, (3,))
+
+
+def test_replica_whose_log_has_failed_is_offline_though_its_broker_lives(cluster, asked):
+    topic = cluster.image.topics["orders"]
+    known = topic.partitions[1]
+    housed = (known.directory(2), known.directory(3), LOST_DIRECTORY)
+    cluster.image.replay(
+        PartitionChangeRecord(
+            partition_id=1, topic_id=topic.topic_id, isr=(2, 3), directories=housed
+        )
+    )
+    second = answer(by_name("orders"), asked(9), cluster.view).topics[0].partitions[1]
+    assert (second.replica_nodes, second.isr_nodes) == ((2, 3, 1), (2, 3))
+    assert (second.offline_replicas, second.error_code) == ((1,), 0)
 
 
 def test_first_version_leaves_offline_replicas_out_and_says_so(cluster, asked):

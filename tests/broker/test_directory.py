@@ -90,7 +90,7 @@ class World:
     def append(self, number: int, offset: int) -> None:
         batches = read_batches(build_batch([Record(None, b"x", timestamp=0)]))
         placed = Placed(Offset(offset), LeaderEpoch(1), batches)
-        self.disk.append(Append(log(number), (placed,), False))
+        self.disk.obeys()[Append](Append(log(number), (placed,), False))
 
     async def measured(self) -> dict[str, tuple[str | None, list[int]]]:
         self.disk.measure_logs(MeasureLogs(ReadToken(1)))

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import pytest
 import uvloop
 
-from cotidal.broker import disk as disk_module
+from cotidal.broker import appending
 from cotidal.broker.counters import Counters
 from cotidal.broker.directory import LogDir
 from cotidal.broker.disk import Disk
@@ -114,7 +114,7 @@ class World:
         return await self.event(LogOpened, partition)
 
     def append(self, partition: TopicPartition, offset: int, *values: bytes) -> None:
-        self.disk.append(Append(partition, (placed(offset, *values),), False))
+        self.disk.obeys()[Append](Append(partition, (placed(offset, *values),), False))
 
     def read(self, token: int, *wants: Want, max_bytes: int = 1 << 20) -> None:
         self.disk.obeys()[Read](Read(ReadToken(token), wants, max_bytes))
@@ -245,8 +245,8 @@ def test_an_acknowledged_record_with_flush_messages_1_survives_the_machine(run: 
 def test_large_appends_go_to_the_thread_while_the_disk_is_behind(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(disk_module, "LARGE_APPEND_BYTES", 500)
-    monkeypatch.setattr(disk_module, "APPEND_STALL_MS", -1)
+    monkeypatch.setattr(appending, "LARGE_APPEND_BYTES", 500)
+    monkeypatch.setattr(appending, "APPEND_STALL_MS", -1)
 
     async def script(world: World) -> None:
         await world.open(ONE)
@@ -560,7 +560,7 @@ def test_a_cut_log_does_not_claim_that_what_comes_next_is_on_the_disk(run: Run) 
 def test_an_append_time_is_stamped_and_told(run: Run) -> None:
     async def script(world: World) -> None:
         await world.open(ONE)
-        world.disk.append(Append(ONE, (placed(0, b"a"),), True))
+        world.disk.obeys()[Append](Append(ONE, (placed(0, b"a"),), True))
         (appended,) = world.events
         world.events.clear()
         world.read(1, want(ONE, 0, 1))

@@ -86,6 +86,8 @@ def describe_partition(
     """A partition as a client may see it that can reach the brokers ``reached``."""
     replicas, isr, leader = partition.replicas, partition.isr, partition.leader
     offline = tuple([replica for replica in replicas if replica not in reached])
+    if len(isr) < len(replicas):  # whose log works may be in sync
+        offline = tuple([r for r in replicas if r in offline or _has_failed(view, partition, r)])
     error = ErrorCode.NONE
     if leader not in reached:
         error = ErrorCode.LEADER_NOT_AVAILABLE
@@ -95,12 +97,18 @@ def describe_partition(
         leader = NO_NODE
     if version == 0 and offline:
         # The first version has no offline replicas: it leaves them out and says that it did.
-        replicas = tuple(replica for replica in replicas if replica in reached)
-        isr = tuple(member for member in isr if member in reached)
+        replicas = tuple(replica for replica in replicas if replica not in offline)
+        isr = tuple(member for member in isr if member not in offline)
         error = error or ErrorCode.REPLICA_NOT_AVAILABLE
     return MetadataResponsePartition(
         error, number, leader, partition.leader_epoch, replicas, isr, offline
     )
+
+
+def _has_failed(view: View, partition: Partition, replica: NodeId) -> bool:
+    """Its broker lives, but its log or the directory of it is offline (KIP-112, KIP-858)."""
+    broker = view.image.brokers.get(replica)
+    return broker is not None and not broker.has_online(partition.directory(replica))
 
 
 def _brokers(image: Image, named: Mapping[NodeId, Endpoint]) -> tuple[MetadataResponseBroker, ...]:

@@ -4,14 +4,9 @@
   in a worker      opening and recovery, flushes, truncation, retention, time look-ups,
                    checkpoints, removal; large appends while the disk is behind; cold reads
 
-The kernel makes a writer wait when too much is not yet on the disk. So an append that took longer
-than APPEND_STALL_MS sends large ones to a thread for CAREFUL_S. Measured with 1 MB requests beside
-a client that sends small ones (2 cores): always on the loop 1,000 MB/s with 690 us of CPU each,
-but a p99 of 5 to 17 ms for the small ones; always in a thread 820 MB/s, 1,320 us, 0.2 ms (the
-bytes move to another core's cache). sync_file_range hints every 8 MB did not shorten the stalls.
-
-A disk that fails takes that one log offline (LogFailed) and nothing else. See lane.py for the order
-of what is done to a log, metadata_log.py for the log that must never fail.
+A disk that fails takes that one log offline (LogFailed), or all in its directory: directory.py says
+which. See lane.py for the order of what is done to a log, appending.py and reading.py for the two
+that everything waits for, metadata_log.py for the log that must never fail.
 """
 
 from __future__ import annotations
@@ -19,9 +14,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from time import perf_counter
 from typing import Any, Final, TypeVar
 
+from cotidal.broker.appending import Appending
 from cotidal.broker.counters import Counters
 from cotidal.broker.directory import Directories, Directory, LogDir, Missing
 from cotidal.broker.driver import wall_millis
@@ -30,8 +25,7 @@ from cotidal.broker.journal import Journal
 from cotidal.broker.lane import Lane
 from cotidal.broker.reading import Reading
 from cotidal.broker.worker import Done, Failed, Outcome, Worker
-from cotidal.limits import APPEND_STALL_MS, LARGE_APPEND_BYTES, UNSENT_BYTES_MAX
-from cotidal.log.contract import Appended as Written
+from cotidal.limits import UNSENT_BYTES_MAX
 from cotidal.log.contract import Opened, Retained, log_config
 from cotidal.log.failure import CorruptLog, LogError, LogOffline, NotOpen, WrongTopic
 from cotidal.log.filesystem import FileSystem
@@ -55,7 +49,6 @@ from cotidal.node.effects import (
     TruncateTo,
 )
 from cotidal.node.events import (
-    Appended,
     Event,
     LogFailed,
     LogOpened,
@@ -64,15 +57,12 @@ from cotidal.node.events import (
     StartMoved,
     TimeFound,
 )
-from cotidal.values import NO_TIMESTAMP, Offset, TopicPartition, WallMillis
+from cotidal.values import Offset, TopicPartition
 
 T = TypeVar("T")
 
 CLOSERS: Final = 16
 """Threads that close logs: the file system commits their fsyncs together."""
-
-CAREFUL_S: Final = 10.0
-"""How long large appends go to the thread after one stalled the loop."""
 
 
 class Disk:
@@ -103,12 +93,10 @@ class Disk:
         self._files = files
         self._checkpoint_s = checkpoint_ms / 1000
         self._post = post
-        self._hold = hold
         self._on_fault = on_fault
         self._journal = journal
         self._counters = counters
         self._lanes: dict[TopicPartition, Lane] = {}
-        self._careful_until = 0.0
         self._writer = Worker(loop, "cotidal-writer", on_fault)
         """Large appends and flushes: what a client may be waiting for."""
         self._keeper = Worker(loop, "cotidal-keeper", on_fault)
@@ -125,6 +113,15 @@ class Disk:
             journal=journal,
         )
         self._flushing = Flushing(loop, self._keeper, self._lanes, self._fail)
+        self._appending = Appending(
+            loop,
+            self._lanes,
+            self._writer,
+            self._flushing,
+            post=post,
+            hold=hold,
+            failed=self._failed,
+        )
         self._reading = Reading(
             loop,
             self._lanes,
@@ -140,7 +137,7 @@ class Disk:
             OpenLog: self.open_log,
             ConfigureLog: self.configure_log,
             DeleteLog: self.delete_log,
-            Append: self.append,
+            Append: self._appending.append,
             Read: self._reading.read,
             FindTime: self.find_time,
             TruncateTo: self.truncate_to,
@@ -172,69 +169,6 @@ class Disk:
     @property
     def jobs(self) -> int:
         return self._writer.waiting + self._keeper.waiting + self._reading.jobs
-
-    # Appending
-
-    def append(self, effect: Append) -> None:
-        lane = self._lanes[effect.partition]
-        if lane.busy:
-            size = _size(effect)
-            self._hold(size)
-            lane.wait(partial(self._append_held, lane, effect, size))
-        else:
-            self._append(lane, effect)
-
-    def _append_held(self, lane: Lane, effect: Append, size: int) -> None:
-        self._hold(-size)
-        self._append(lane, effect)
-
-    def _append(self, lane: Lane, effect: Append) -> None:
-        log = lane.log
-        if log is None:
-            self._fail(lane, NotOpen(lane.partition))
-            return
-        now = wall_millis()
-        entries, stamp_time = effect.entries, effect.stamp_time
-        stamp = now if stamp_time else None
-        must_flush = self._flushing.is_due(lane, effect)
-        size = _size(effect)
-        is_large = size >= LARGE_APPEND_BYTES
-        if not must_flush and not (is_large and self._loop.time() < self._careful_until):
-            begun = perf_counter()
-            try:
-                written = log.append(entries, now, stamp_time=stamp_time)
-            except LogError as error:
-                self._fail(lane, error)
-                return
-            if is_large and perf_counter() - begun > APPEND_STALL_MS / 1000:
-                self._careful_until = self._loop.time() + CAREFUL_S
-            self._told(lane, written, stamp)
-            return
-
-        def write() -> Written:
-            written = log.append(entries, now, stamp_time=stamp_time)
-            if must_flush:
-                log.flush()
-            return written
-
-        self._hold(size)
-        lane.run_in(self._writer, write, partial(self._on_written, lane, size, stamp))
-
-    def _on_written(
-        self, lane: Lane, size: int, stamp: WallMillis | None, outcome: Outcome[Written]
-    ) -> None:
-        self._hold(-size)
-        match outcome:
-            case Done(written):
-                self._told(lane, written, stamp)
-            case Failed(error):
-                self._failed(lane, error)
-
-    def _told(self, lane: Lane, written: Written, stamp: WallMillis | None) -> None:
-        end_offset, rolled = written
-        self._flushing.on_appended(lane, rolled)
-        time = NO_TIMESTAMP if stamp is None else stamp
-        self._post(Appended(lane.partition, lane.topic_id, end_offset, time, rolled))
 
     # Looking up
 
@@ -551,10 +485,6 @@ class Disk:
             closed.set_result(isinstance(outcome, Done) and not lane.failed)
 
         lane.run_in(closer, log.close, told)
-
-
-def _size(effect: Append) -> int:
-    return sum(len(entry.batches.data) for entry in effect.entries)
 
 
 def _ignore(_: object) -> None:

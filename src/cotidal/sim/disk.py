@@ -316,11 +316,8 @@ class Disk:
                     found = lane.log.max_timestamp(effect.below)
                 elif lane.log is not None and effect.timestamp is not None:
                     found = lane.log.offset_for_time(effect.timestamp, below=effect.below)
-            except LogError as error:
+            except (LogError, OSError) as error:
                 return (_failed(lane, error), TimeFound(effect.token, None))
-            except OSError as error:
-                failed = _failed(lane, LogOffline(f"{lane.partition}: {error.strerror}"))
-                return (failed, TimeFound(effect.token, None))
             told = None if found is None else fx.Found(*found)
             return (TimeFound(effect.token, told),)
 
@@ -348,7 +345,7 @@ class Disk:
                 except WrongTopic:  # a crash came between a deletion and its renaming
                     self._put_aside(partition, effect.topic_id)
                     lane.log = self._open(effect, recovery_point=Offset(0), log_start=Offset(0))
-            except LogError as error:
+            except (LogError, OSError) as error:
                 return (_failed(lane, error),)
             told = self._opened(lane, lane.log.opened)
             lane.log.forget_headers()
@@ -454,21 +451,27 @@ class Disk:
         if lane.log is not None:
             try:
                 lane.log.close()
-            except LogError:
+            except (LogError, OSError):
                 pass  # what cannot be flushed is about to be removed
         lane.log = None
         del self.lanes[partition]
         self._forget(partition)
-        if self._files.exists(f"{DATA}/{partition}"):
-            self._files.rename(f"{DATA}/{partition}", doomed)
-            self._files.sync_directory(DATA)
-            self.later(SECOND, self._remove, doomed)
+        try:
+            if self._files.exists(f"{DATA}/{partition}"):
+                self._files.rename(f"{DATA}/{partition}", doomed)
+                self._files.sync_directory(DATA)
+                self.later(SECOND, self._remove, doomed)
+        except OSError:
+            pass  # it stays; a topic of that name puts it aside
 
     def _remove(self, directory: str) -> None:
-        if self._files.exists(directory):
-            for name in self._files.listdir(directory):
-                self._files.unlink(f"{directory}/{name}")
-            self._files.rmdir(directory)
+        try:
+            if self._files.exists(directory):
+                for name in self._files.listdir(directory):
+                    self._files.unlink(f"{directory}/{name}")
+                self._files.rmdir(directory)
+        except OSError:
+            pass  # the next process tries again
 
     def _remove_leftovers(self) -> None:
         for name in self._files.listdir(DATA):
@@ -650,7 +653,7 @@ class Disk:
                 return (_failed(lane, NotOpen(lane.partition)),)
             try:
                 return work(lane.log)
-            except LogError as error:
+            except (LogError, OSError) as error:
                 return (_failed(lane, error),)
 
         lane.when_free(lambda: lane.run(guarded, self._took(sync=True)))
@@ -716,7 +719,9 @@ def snapshot_told(stored: StoredSnapshot) -> MetadataSnapshot:
     return MetadataSnapshot(SnapshotId(*stored.key), stored.size_bytes, batches)
 
 
-def _failed(lane: Lane, error: LogError) -> LogFailed:
+def _failed(lane: Lane, error: LogError | OSError) -> LogFailed:
+    if isinstance(error, OSError):
+        error = LogOffline(f"{lane.partition}: {error.strerror or error}")
     damaged_at = error.offset if isinstance(error, CorruptLog) else None
     return LogFailed(lane.partition, lane.topic_id, str(error), damaged_at)
 
