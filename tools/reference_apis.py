@@ -27,8 +27,8 @@ NOT_SERVED: Final[Mapping[str, str]] = {
     "no streams groups": "StreamsGroupHeartbeat StreamsGroupDescribe",
     "no transactions yet": "AddPartitionsToTxn AddOffsetsToTxn EndTxn WriteTxnMarkers "
     "TxnOffsetCommit DescribeTransactions ListTransactions",
-    "one node: no voters to talk to yet": "Vote BeginQuorumEpoch EndQuorumEpoch FetchSnapshot "
-    "AddRaftVoter RemoveRaftVoter UpdateRaftVoter",
+    "between controllers only": "Vote BeginQuorumEpoch EndQuorumEpoch FetchSnapshot "
+    "UpdateRaftVoter",
     "spoken between nodes, on the controller's listener": "AlterPartition BrokerRegistration "
     "BrokerHeartbeat AllocateProducerIds ControllerRegistration AssignReplicasToDirs",
     "requests are passed on without it": "Envelope",
@@ -46,6 +46,7 @@ ANSWERED_BY: Final = {
     "connection": "the connection",
     "broker": "any broker, from committed metadata",
     "controller": "the controller, once committed",
+    "quorum": "the leader of the quorum",
     "partition": "the partition's leader",
 }
 

@@ -29,7 +29,12 @@ _FIXED: Final = "the bound is fixed; see limits"
 PENDING: Final[Mapping[str, str]] = {
     "inter.broker.listener.name": _NOT_YET,
     "security.inter.broker.protocol": _NOT_YET,
-    "controller.quorum.[!v]*": _FIXED,
+    "controller.quorum.append.*": _FIXED,
+    "controller.quorum.auto.*": _NOT_YET,
+    "controller.quorum.election.*": _FIXED,
+    "controller.quorum.fetch.*": _FIXED,
+    "controller.quorum.request.*": _FIXED,
+    "controller.quorum.retry.*": _FIXED,
     "controller.socket.timeout.ms": _NOT_YET,
     "initial.broker.registration.timeout.ms": _NOT_YET,
     "request.timeout.ms": _NOT_YET,

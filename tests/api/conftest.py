@@ -12,7 +12,7 @@ import pytest
 
 from cotidal.api.active import Active
 from cotidal.api.asked import Asked
-from cotidal.api.view import QuorumView, VoterView
+from cotidal.api.view import ControllerView, QuorumView, VoterView
 from cotidal.core.cluster.controller import Controller
 from cotidal.core.cluster.decide.brokers import (
     Registration,
@@ -51,7 +51,14 @@ class FakeView:
         self.image = image
         self.settings = settings
         voter = VoterView(NodeId(1), Uuid(b"d" * 16), Offset(40), WallMillis(7), WallMillis(6))
-        self.quorum = QuorumView(NodeId(1), LeaderEpoch(3), Offset(40), (voter,), ())
+        self.quorum = QuorumView(
+            NodeId(1),
+            LeaderEpoch(3),
+            Offset(40),
+            (voter,),
+            (),
+            (ControllerView(NodeId(1), (Endpoint("CONTROLLER", "c1", 9093),)),),
+        )
         self.replicas: dict[TopicPartition, Replica] = {}
         self.doubted: set[NodeId] = set()
         self.just_lost: set[NodeId] = set()

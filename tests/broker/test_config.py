@@ -182,3 +182,19 @@ def test_logs_may_be_in_several_directories_and_metadata_apart() -> None:
     assert (config.log_dirs, config.metadata_dir) == (("/a", "/b"), "/a")
     config = make_config({**LEAST, "log.dirs": "/a,/b", "metadata.log.dir": "/m"})
     assert (config.log_dirs, config.metadata_dir) == (("/a", "/b"), "/m")
+
+
+def test_controllers_to_ask_stand_in_for_fixed_voters() -> None:
+    values = {
+        "node.id": "4",
+        "process.roles": "broker",
+        "controller.quorum.bootstrap.servers": "c1:9093, [::1]:9094",
+    }
+    config = make_config(values)
+    assert [(each.host, each.port) for each in config.bootstrap] == [("c1", 9093), ("::1", 9094)]
+    assert config.voters == ()
+    with pytest.raises(ConfigError, match="listeners has none for the controller"):
+        make_config(values | {"process.roles": "controller"} | {"listeners": "PLAINTEXT://:9092"})
+    for wrong in ("c1", "c1:0", "c1:port", ":9093"):
+        with pytest.raises(ConfigError, match="is not of the form host:port"):
+            make_config(values | {"controller.quorum.bootstrap.servers": wrong})

@@ -56,6 +56,8 @@ def test_every_example_can_be_parsed(line: str) -> None:
     context = click.Context(command, info_name="cotidal")
     rest = words[1:]
     while isinstance(command, click.Group):
+        if command.invoke_without_command and (not rest or rest[0].startswith("-")):
+            break
         found = command.get_command(context, rest[0])
         assert found is not None, line
         command, rest = found, rest[1:]

@@ -7,7 +7,7 @@ import pytest
 from cotidal.log.contract import LogConfig
 from cotidal.log.failure import DamagedSnapshot
 from cotidal.log.memory import MemoryFiles
-from cotidal.log.metadata_snapshots import SnapshotKey, key_of
+from cotidal.log.metadata_snapshots import FORMATTED, SnapshotKey, key_of
 from cotidal.log.metadata_store import MetadataStore
 from cotidal.messages.records.metadata import TopicRecord
 from cotidal.messages.records.quorum import VotersRecord
@@ -15,8 +15,6 @@ from cotidal.values import LeaderEpoch, Offset, Uuid, WallMillis
 from cotidal.wire.metadata_batch import encode_metadata_batch
 from cotidal.wire.metadata_snapshot import encode_metadata_snapshot
 from tests.log.shelf import NOW, Shelf, memory_shelf
-
-FORMATTED = SnapshotKey(Offset(0), LeaderEpoch(0))
 
 
 def key(end: int, epoch: int = 1) -> SnapshotKey:

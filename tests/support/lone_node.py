@@ -101,6 +101,14 @@ class LoneNode:
         self.tell(ev.Started(None, (), Uuid(b"i" * 16), WallMillis(WALL)))
         return self
 
+    def start_from_snapshots(self) -> LoneNode:
+        """On a disk that holds nothing else."""
+        whole = tuple(self._snapshot(id_) for id_ in sorted(self.snapshots))
+        self.tell(ev.Started(None, (), Uuid(b"i" * 16), WallMillis(WALL), snapshots=whole))
+        assert any(isinstance(effect, fx.Serve) for effect in self.other)
+        self.connect(1)
+        return self
+
     def start(self) -> LoneNode:
         self.begin()
         assert any(isinstance(effect, fx.Serve) for effect in self.other)

@@ -4,8 +4,9 @@ KIP-511 client software name and version, checked from 3 on. KIP-584 features fr
 feature whose oldest level is 0 is left out, because older clients cannot read it (KAFKA-17492).
 A version that is not known is answered in version 0 with UNSUPPORTED_VERSION and this API's own
 range, so that the client can ask again: the caller passes None for the request.
+kraft.version is the quorum's own feature: its level is in force, though perhaps not committed yet.
 
-Not there: kraft.version among the features; the client's name and version are not kept.
+Not there: the client's name and version are not kept.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from cotidal.api.reachability import is_controller_listener
 from cotidal.api.registry import APIS
 from cotidal.api.view import View
 from cotidal.core.cluster.decide.features import SUPPORTED
+from cotidal.core.cluster.image import FeatureRange
 from cotidal.errors import ErrorCode
 from cotidal.messages.rpc.api_versions import (
     ApiVersion,
@@ -28,6 +30,7 @@ from cotidal.messages.rpc.api_versions import (
 )
 from cotidal.messages.rpc.apis import ApiKey
 
+KRAFT_VERSION: Final = FeatureRange("kraft.version", 0, 1)
 SOFTWARE_SINCE: Final = 3
 LEVEL_ZERO_SINCE: Final = 4
 
@@ -53,12 +56,18 @@ def answer(request: ApiVersionsRequest | None, asked: Asked, view: View) -> ApiV
         ),
         supported_features=tuple(
             SupportedFeatureKey(*feature)
-            for feature in SUPPORTED
+            for feature in (*SUPPORTED, KRAFT_VERSION)
             if feature.oldest > 0 or asked.api_version >= LEVEL_ZERO_SINCE
         ),
         finalized_features_epoch=max(view.quorum.high_watermark - 1, -1),
         finalized_features=tuple(
             FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
-            for name, level in view.image.features.items()
+            for name, level in _finalized(view).items()
         ),
     )
+
+
+def _finalized(view: View) -> dict[str, int]:
+    quorum = view.quorum
+    own = {KRAFT_VERSION.name: quorum.kraft_version} if quorum.kraft_version else {}
+    return view.image.features | own

@@ -75,7 +75,7 @@ def _brokers(view: View, listener: str, *, fenced_too: bool) -> tuple[DescribeCl
 def _controllers(view: View, listener: str) -> tuple[DescribeClusterBroker, ...]:
     return tuple(
         DescribeClusterBroker(broker_id=node.node_id, host=endpoint.host, port=endpoint.port)
-        for node in view.image.controllers.values()
+        for node in view.quorum.controllers
         for endpoint in node.endpoints
         if endpoint.name == listener
     )

@@ -2,8 +2,8 @@
 
 KIP-595; KIP-836 fetch times from 1 on; KIP-853 directory ids and endpoints from 2 on. The one
 partition that a quorum has is __cluster_metadata-0; others are told UNKNOWN_TOPIC_OR_PARTITION.
-
-Not there: passing the question on to the leader; a node that does not lead answers what it knows.
+Only the leader knows how far the others have got: another node passes a client's question on to it,
+and refuses a controller's with NOT_CONTROLLER.
 """
 
 from __future__ import annotations
@@ -86,5 +86,5 @@ def _nodes(view: View) -> tuple[Node, ...]:
             node_id=node.node_id,
             listeners=tuple(Listener(each.name, each.host, each.port) for each in node.endpoints),
         )
-        for node in view.image.controllers.values()
+        for node in view.quorum.controllers
     )

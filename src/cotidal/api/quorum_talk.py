@@ -1,10 +1,10 @@
 """What quorum nodes say to each other, in Kafka's messages: Vote (52), BeginQuorumEpoch (53),
-EndQuorumEpoch (54) and the Fetch (1) of the metadata log; FetchSnapshot (59) has its own file.
+EndQuorumEpoch (54) and the Fetch (1) of the metadata log; FetchSnapshot (59) and the changes of
+voters (80, 81, 82) have files of their own.
 
 Each of the machine's questions becomes a request and each request a question again; answers
 likewise. One partition, ``__cluster_metadata-0``, stands in every message. Records are bytes that
 the node reads for an answer; one that arrives is decoded by ``read``, which the node is given.
-Not here yet: changes of voters (80, 81, 82).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
-from cotidal.api import fetch_snapshot
+from cotidal.api import add_raft_voter, fetch_snapshot, remove_raft_voter, update_raft_voter
 from cotidal.core.quorum.dialogue import (
     BeginEpoch,
     ChunkReply,
@@ -24,8 +24,10 @@ from cotidal.core.quorum.dialogue import (
     FetchedRecords,
     FetchReply,
     Hint,
+    MemberReply,
     Question,
     Reply,
+    UpdateVoter,
     Vote,
     VoteReply,
 )
@@ -37,8 +39,11 @@ from cotidal.messages.records.quorum import Endpoint
 from cotidal.messages.rpc import begin_quorum_epoch as begin
 from cotidal.messages.rpc import end_quorum_epoch as end
 from cotidal.messages.rpc import fetch, vote
+from cotidal.messages.rpc.add_raft_voter import AddRaftVoterRequest
 from cotidal.messages.rpc.apis import ApiKey
 from cotidal.messages.rpc.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
+from cotidal.messages.rpc.remove_raft_voter import RemoveRaftVoterRequest
+from cotidal.messages.rpc.update_raft_voter import UpdateRaftVoterRequest, UpdateRaftVoterResponse
 from cotidal.values import (
     NO_EPOCH,
     NO_NODE,
@@ -80,12 +85,17 @@ def to_request(question: Question, cluster_id: str) -> Asking:
         case FetchChunk():
             message = fetch_snapshot.request(question, cluster_id)
             return Asking(ApiKey.FETCH_SNAPSHOT, fetch_snapshot.VERSION, message)
+        case UpdateVoter():
+            update = update_raft_voter.request(question, cluster_id)
+            return Asking(ApiKey.UPDATE_RAFT_VOTER, update_raft_voter.VERSION, update)
         case _:
             raise NotImplementedError(type(question).__name__)
 
 
 def from_request(message: object) -> Question | Refusal:
     """The question in a request, if it asks about the one partition that there is."""
+    if isinstance(message, UpdateRaftVoterRequest):
+        return update_raft_voter.question(message)
     if not _names_metadata(message):
         return Refusal(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"the quorum has one partition, {METADATA}"
@@ -184,12 +194,25 @@ def to_response(request: object, reply: Reply, data: bytes | memoryview = b"") -
             return _fetch_response(reply, data)
         case ChunkReply():
             return fetch_snapshot.response(reply, data)
+        case MemberReply() if isinstance(request, AddRaftVoterRequest):
+            return add_raft_voter.response(reply)
+        case MemberReply() if isinstance(request, RemoveRaftVoterRequest):
+            return remove_raft_voter.response(reply)
+        case MemberReply():
+            return update_raft_voter.response(reply)
         case _:
             raise NotImplementedError(type(reply).__name__)
 
 
 def from_response(message: Any, read: ReadControl) -> Reply | Refusal:
     """The reply in a response; a Refusal for one that is about anything else, or damaged."""
+    if isinstance(message, UpdateRaftVoterResponse):
+        leader = message.current_leader
+        point = Endpoint(LISTENER, leader.host, leader.port)
+        hint = Hint(NodeId(leader.leader_id), LeaderEpoch(leader.leader_epoch), (point,))
+        if leader.leader_id < 0:
+            hint = _hint(leader.leader_id, leader.leader_epoch, ())
+        return update_raft_voter.reply(_error(message.error_code), hint)
     if not message.error_code and not _names_metadata(message):
         return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     match message:

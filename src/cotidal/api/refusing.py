@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from cotidal.errors import MESSAGES, ErrorCode
 from cotidal.messages.rpc import (
+    add_raft_voter,
     allocate_producer_ids,
     alter_configs,
     alter_partition,
@@ -16,9 +17,11 @@ from cotidal.messages.rpc import (
     create_partitions,
     create_topics,
     delete_topics,
+    describe_quorum,
     elect_leaders,
     incremental_alter_configs,
     list_partition_reassignments,
+    remove_raft_voter,
     unregister_broker,
     update_features,
 )
@@ -106,6 +109,12 @@ def _whole(request: object) -> object:
             )
         case unregister_broker.UnregisterBrokerRequest():
             return unregister_broker.UnregisterBrokerResponse(error_code=_ERROR, error_message=_WHY)
+        case add_raft_voter.AddRaftVoterRequest():
+            return add_raft_voter.AddRaftVoterResponse(error_code=_ERROR, error_message=_WHY)
+        case remove_raft_voter.RemoveRaftVoterRequest():
+            return remove_raft_voter.RemoveRaftVoterResponse(error_code=_ERROR, error_message=_WHY)
+        case describe_quorum.DescribeQuorumRequest():
+            return describe_quorum.DescribeQuorumResponse(error_code=_ERROR, error_message=_WHY)
         case update_features.UpdateFeaturesRequest():
             return update_features.UpdateFeaturesResponse(error_code=_ERROR, error_message=_WHY)
         case _:

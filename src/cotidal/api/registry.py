@@ -7,6 +7,7 @@ holds each API; it is imported when the API is first asked for, so that a node s
   BROKER       ``answer(request, asked, view) -> response``, from this broker's committed image
   CONTROLLER   ``decide(request, asked, controller) -> Decision``; answered once it is committed
   ACTIVE       the same with ``active`` (active.py): the controller's soft state
+  QUORUM       the leader of the quorum: node/voters.py asks its machine, the module translates
   PARTITION    the data plane: node/ talks to the partitions, the module builds the answers
 """
 
@@ -26,6 +27,7 @@ class Owner(Enum):
     BROKER = "broker"
     CONTROLLER = "controller"
     ACTIVE = "active"
+    QUORUM = "quorum"
     PARTITION = "partition"
 
 
@@ -84,13 +86,15 @@ _TABLE: Final = (
         Owner.CONTROLLER,
         True,
     ),
-    Api(ApiKey.DESCRIBE_QUORUM, "DescribeQuorum", 0, 2, Owner.BROKER, True),
+    Api(ApiKey.DESCRIBE_QUORUM, "DescribeQuorum", 0, 2, Owner.QUORUM, True),
     Api(ApiKey.UPDATE_FEATURES, "UpdateFeatures", 0, 2, Owner.CONTROLLER, True),
     Api(ApiKey.DESCRIBE_CLUSTER, "DescribeCluster", 0, 2, Owner.BROKER, True),
     Api(ApiKey.DESCRIBE_PRODUCERS, "DescribeProducers", 0, 0, Owner.BROKER),
     Api(ApiKey.UNREGISTER_BROKER, "UnregisterBroker", 0, 0, Owner.CONTROLLER, True),
     Api(ApiKey.LIST_CONFIG_RESOURCES, "ListConfigResources", 0, 1, Owner.BROKER),
     Api(ApiKey.DESCRIBE_TOPIC_PARTITIONS, "DescribeTopicPartitions", 0, 0, Owner.BROKER),
+    Api(ApiKey.ADD_RAFT_VOTER, "AddRaftVoter", 0, 1, Owner.QUORUM, True),
+    Api(ApiKey.REMOVE_RAFT_VOTER, "RemoveRaftVoter", 0, 0, Owner.QUORUM, True),
 )
 
 _BETWEEN_NODES: Final = (
@@ -113,6 +117,7 @@ QUORUM: Final = (
     ApiKey.BEGIN_QUORUM_EPOCH,
     ApiKey.END_QUORUM_EPOCH,
     ApiKey.FETCH_SNAPSHOT,
+    ApiKey.UPDATE_RAFT_VOTER,
 )
 """What replicas of the metadata log ask each other besides Fetch, on a controller's listener only:
 the quorum's machine answers (quorum_talk.py)."""

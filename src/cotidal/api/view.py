@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 
 from cotidal.core.cluster.image import Image
 from cotidal.core.partition.replica import Replica
+from cotidal.messages.records.quorum import Endpoint
 from cotidal.values import LeaderEpoch, NodeId, Offset, TopicPartition, Uuid, WallMillis
 
 
@@ -25,6 +26,13 @@ class VoterView(NamedTuple):
     last_caught_up_ms: WallMillis
 
 
+class ControllerView(NamedTuple):
+    """A voter, and where it listens."""
+
+    node_id: NodeId
+    endpoints: tuple[Endpoint, ...]
+
+
 class QuorumView(NamedTuple):
     leader_id: NodeId
     """NO_NODE while an election is under way."""
@@ -32,6 +40,9 @@ class QuorumView(NamedTuple):
     high_watermark: Offset
     voters: tuple[VoterView, ...]
     observers: tuple[VoterView, ...] = ()
+    controllers: tuple[ControllerView, ...] = ()
+    """The voters in force."""
+    kraft_version: int = 0
 
 
 class View(Protocol):

@@ -32,6 +32,12 @@ _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _META_ADDRESSES = ("0.0.0.0", "::", "0:0:0:0:0:0:0:0")
 
 
+_NO_CONTROLLER_LISTENER = (
+    "listeners has none for the controller, whom other nodes must reach; add e.g."
+    " CONTROLLER://localhost:9093"
+)
+
+
 class ConfigError(ValueError):
     """One sentence: what is wrong, where, and what to do."""
 
@@ -55,7 +61,9 @@ class BrokerConfig(NamedTuple):
     controller_listeners: tuple[str, ...]
     """Names; not every one of them need be a listener of this node."""
     voters: tuple[Voter, ...]
-    """Empty: this node is a cluster by itself."""
+    """Empty: the voters' record says who votes, or this node is a cluster by itself."""
+    bootstrap: tuple[Listener, ...]
+    """Controllers to ask who leads."""
     log_dirs: tuple[str, ...]
     metadata_dir: str
     rack: str | None
@@ -142,8 +150,9 @@ def make_config(values: Mapping[str, str]) -> BrokerConfig:
     except ListenerError as wrong:
         raise ConfigError(str(wrong)) from None
     voters = _voters(known)
+    bootstrap = _bootstrap(known)
     has_listener = any(each.name in controllers for each in listeners)
-    _check_roles(node_id, roles, voters, has_listener=has_listener)
+    _check_roles(node_id, roles, voters, is_dynamic=bool(bootstrap), has_listener=has_listener)
     log_dirs = _log_dirs(known)
     metadata_dir = os.path.abspath(known.get("metadata.log.dir", "").strip() or log_dirs[0])
     return BrokerConfig(
@@ -153,6 +162,7 @@ def make_config(values: Mapping[str, str]) -> BrokerConfig:
         advertised=advertised,
         controller_listeners=controllers,
         voters=voters,
+        bootstrap=bootstrap,
         log_dirs=log_dirs,
         metadata_dir=metadata_dir,
         rack=known.get("broker.rack", "").strip() or None,
@@ -164,6 +174,18 @@ def make_config(values: Mapping[str, str]) -> BrokerConfig:
         address_overrides=_address_overrides(known),
         settings=known,
         warnings=tuple(warnings),
+    )
+
+
+def controller_addresses(config: BrokerConfig, bound: tuple[Listener, ...]) -> tuple[Listener, ...]:
+    """Where other controllers find this one: as controller.quorum.voters says, if it does."""
+    if "controller" not in config.roles:
+        return ()
+    told = {voter.node_id: voter for voter in config.voters}.get(config.node_id)
+    return tuple(
+        _told(each) if told is None else Listener(each.name, told.host, told.port)
+        for each in bound
+        if each.name in config.controller_listeners
     )
 
 
@@ -199,16 +221,37 @@ def _voters(known: Mapping[str, str]) -> tuple[Voter, ...]:
     return tuple(voters)
 
 
+def _bootstrap(known: Mapping[str, str]) -> tuple[Listener, ...]:
+    servers: list[Listener] = []
+    for entry in _list(known, "controller.quorum.bootstrap.servers"):
+        host, _, port = entry.rpartition(":")
+        if not (host and _is_number(port) and 0 < int(port) <= 65535):
+            raise ConfigError(
+                f"controller.quorum.bootstrap.servers: '{entry}' is not of the form host:port"
+            )
+        host = host.removeprefix("[").removesuffix("]")
+        servers.append(Listener("CONTROLLER", host, int(port)))
+    return tuple(servers)
+
+
 def _check_roles(
-    node_id: NodeId, roles: tuple[str, ...], voters: tuple[Voter, ...], *, has_listener: bool
+    node_id: NodeId,
+    roles: tuple[str, ...],
+    voters: tuple[Voter, ...],
+    *,
+    is_dynamic: bool,
+    has_listener: bool,
 ) -> None:
     is_voter = any(voter.node_id == node_id for voter in voters)
-    if not voters:
+    if is_dynamic and not voters:
+        if "controller" in roles and not has_listener:
+            raise ConfigError(_NO_CONTROLLER_LISTENER)
+    elif not voters:
         if sorted(roles) != ["broker", "controller"]:
             raise ConfigError(
-                f"process.roles is '{','.join(roles)}', but without controller.quorum.voters this"
-                " node is a cluster by itself and must be both: set"
-                " process.roles=broker,controller"
+                f"process.roles is '{','.join(roles)}', but without controller.quorum.voters or"
+                " controller.quorum.bootstrap.servers this node is a cluster by itself and must be"
+                " both: set process.roles=broker,controller"
             )
     elif "controller" not in roles:
         if is_voter:
@@ -222,10 +265,7 @@ def _check_roles(
             f" not name it; add {node_id}@host:port"
         )
     elif not has_listener:
-        raise ConfigError(
-            "listeners has none for the controller, whom other nodes must reach; add e.g."
-            " CONTROLLER://localhost:9093"
-        )
+        raise ConfigError(_NO_CONTROLLER_LISTENER)
 
 
 def _is_number(text: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cotidal.api.registry import APIS, INTERNAL, QUORUM
-from cotidal.broker.config import BrokerConfig
+from cotidal.broker.config import BrokerConfig, controller_addresses
 from cotidal.broker.listeners import Listener
 from cotidal.broker.server import Gate
 from cotidal.broker.storage import Held
@@ -39,7 +39,11 @@ def node_config(
         directory_id=held.metadata.meta.directory_id,
         log_dirs=tuple(storage.meta.directory_id for storage in held.logs),
         endpoints=endpoints,
-        controller_endpoints=_controller_endpoints(config, bound) or endpoints[:1],
+        # A node alone has no such listener, and none is needed: it asks nobody but itself.
+        controller_endpoints=tuple(
+            Endpoint(*address) for address in controller_addresses(config, bound)
+        )
+        or endpoints[:1],
         rack=config.rack,
         settings=config.settings,
         voters=tuple(
@@ -47,23 +51,6 @@ def node_config(
             for voter in config.voters
         ),
         is_broker="broker" in config.roles,
-    )
-
-
-def _controller_endpoints(
-    config: BrokerConfig, bound: tuple[Listener, ...]
-) -> tuple[Endpoint, ...]:
-    """Where other controllers find this one: as controller.quorum.voters says, if it does.
-
-    A node alone has no such listener, and none is needed: it asks nobody but itself.
-    """
-    if "controller" not in config.roles:
-        return ()
-    told = {voter.node_id: voter for voter in config.voters}.get(config.node_id)
-    return tuple(
-        Endpoint(each.name, told.host, told.port)
-        if told is not None
-        else Endpoint(each.name, each.host or "localhost", each.port)
-        for each in bound
-        if each.name in config.controller_listeners
+        is_controller="controller" in config.roles,
+        bootstrap=tuple(Endpoint(*address) for address in config.bootstrap),
     )

@@ -12,6 +12,7 @@ start on one that belongs to somebody else, nor without the metadata log.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -26,8 +27,17 @@ from cotidal.log.checkpoint import (
     encode_meta_properties,
 )
 from cotidal.log.filesystem import FileSystem, Lock
-from cotidal.log.metadata_store import METADATA_PARTITION
-from cotidal.values import NO_BROKER_EPOCH, BrokerEpoch, NodeId, Uuid, uuid_from_text, uuid_text
+from cotidal.log.metadata_store import METADATA_PARTITION, write_first_voters
+from cotidal.messages.records.quorum import VotersRecordVoter
+from cotidal.values import (
+    NO_BROKER_EPOCH,
+    BrokerEpoch,
+    NodeId,
+    Uuid,
+    WallMillis,
+    uuid_from_text,
+    uuid_text,
+)
 
 LOCK: Final = ".lock"
 METADATA_NAME: Final = str(METADATA_PARTITION)
@@ -86,9 +96,19 @@ def new_id() -> Uuid:
 
 
 def format_storage(
-    files: FileSystem, path: str, *, node_id: NodeId, cluster_id: str | None = None
+    files: FileSystem,
+    path: str,
+    *,
+    node_id: NodeId,
+    cluster_id: str | None = None,
+    directory_id: Uuid | None = None,
+    voters: tuple[VotersRecordVoter, ...] = (),
 ) -> MetaProperties:
-    """Make ``path`` a node's directory. StorageError if it is one already."""
+    """Make ``path`` a node's directory. StorageError if it is one already.
+
+    ``voters``: who votes at first, where that is not fixed by the configuration (KIP-853). A zero
+    directory among them is this one's.
+    """
     if cluster_id is not None:
         try:
             uuid_from_text(cluster_id)
@@ -102,7 +122,11 @@ def format_storage(
                 f"{path} is formatted already, for node {held.node_id} of cluster"
                 f" {held.cluster_id}; choose another directory"
             )
-        meta = MetaProperties(cluster_id or uuid_text(new_id()), node_id, new_id())
+        directory = directory_id or new_id()
+        meta = MetaProperties(cluster_id or uuid_text(new_id()), node_id, directory)
+        if voters:
+            now = WallMillis(time.time_ns() // 1_000_000)
+            write_first_voters(files, path, voters, directory, now)
         files.write(_in(path, META_PROPERTIES), encode_meta_properties(meta))
     except OSError as wrong:
         raise StorageError(f"cannot format {path}: {wrong.strerror or wrong}") from wrong

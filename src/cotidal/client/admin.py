@@ -10,11 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple, TypeVar
 
+from cotidal.client.backoff import Backoff
 from cotidal.client.cluster import Cluster
 from cotidal.client.failures import TimedOut, UnknownTopic, Unreachable, raise_for
 from cotidal.errors import ErrorCode
 from cotidal.messages.rpc.apis import ApiKey
-from cotidal.values import NodeId, TopicPartition
+from cotidal.values import NodeId, TopicPartition, Uuid
 
 Response = TypeVar("Response")
 
@@ -59,6 +60,8 @@ class Created(NamedTuple):
 
 class QuorumMember(NamedTuple):
     node_id: NodeId
+    directory_id: Uuid
+    """Zero where the voters are fixed by the configuration."""
     end_offset: int
     last_fetch_ms: int
     last_caught_up_ms: int
@@ -216,7 +219,11 @@ def describe_quorum(cluster: Cluster) -> Quorum:
         "__cluster_metadata", (rpc.DescribeQuorumRequestPartitionData(0),)
     )
     request = rpc.DescribeQuorumRequest((metadata_log,))
-    response = cluster.ask(ApiKey.DESCRIBE_QUORUM, request, rpc.DescribeQuorumResponse)
+    backoff = Backoff(timeout_s=cluster.timeout_s)
+    while True:  # only the leader knows, and another one may just be elected
+        response = cluster.ask(ApiKey.DESCRIBE_QUORUM, request, rpc.DescribeQuorumResponse)
+        if response.error_code != ErrorCode.NOT_CONTROLLER or not backoff.wait():
+            break
     raise_for(response.error_code, "the metadata quorum", response.error_message)
     partition = response.topics[0].partitions[0]
     raise_for(partition.error_code, "the metadata quorum", partition.error_message)
@@ -226,6 +233,7 @@ def describe_quorum(cluster: Cluster) -> Quorum:
             sorted(
                 QuorumMember(
                     NodeId(state.replica_id),
+                    state.replica_directory_id,
                     state.log_end_offset,
                     state.last_fetch_timestamp,
                     state.last_caught_up_timestamp,
@@ -241,6 +249,38 @@ def describe_quorum(cluster: Cluster) -> Quorum:
         members(partition.current_voters),
         members(partition.observers),
     )
+
+
+def add_voter(
+    cluster: Cluster, node_id: NodeId, directory_id: Uuid, *, listener: str, host: str, port: int
+) -> None:
+    """Let a controller vote that follows the quorum already; done when it is committed."""
+    from cotidal.messages.rpc.add_raft_voter import (
+        AddRaftVoterRequest,
+        AddRaftVoterResponse,
+        Listener,
+    )
+
+    request = AddRaftVoterRequest(
+        cluster_id=None,
+        timeout_ms=int(cluster.timeout_s * 1000),
+        voter_id=node_id,
+        voter_directory_id=directory_id,
+        listeners=(Listener(listener, host, port),),
+    )
+    response = cluster.tell(ApiKey.ADD_RAFT_VOTER, request, AddRaftVoterResponse)
+    raise_for(response.error_code, f"adding voter {node_id}", response.error_message)
+
+
+def remove_voter(cluster: Cluster, node_id: NodeId, directory_id: Uuid) -> None:
+    from cotidal.messages.rpc.remove_raft_voter import (
+        RemoveRaftVoterRequest,
+        RemoveRaftVoterResponse,
+    )
+
+    request = RemoveRaftVoterRequest(None, node_id, directory_id)
+    response = cluster.tell(ApiKey.REMOVE_RAFT_VOTER, request, RemoveRaftVoterResponse)
+    raise_for(response.error_code, f"removing voter {node_id}", response.error_message)
 
 
 def log_sizes(

@@ -39,6 +39,10 @@ class SnapshotKey(NamedTuple):
         return f"{self.end_offset:020d}-{self.epoch:010d}"
 
 
+FORMATTED: Final = SnapshotKey(Offset(0), LeaderEpoch(0))
+"""What formatting leaves, where it says who votes."""
+
+
 class StoredSnapshot(NamedTuple):
     key: SnapshotKey
     size_bytes: int

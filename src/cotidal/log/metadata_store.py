@@ -16,12 +16,23 @@ from cotidal.errors import MalformedFrame
 from cotidal.log.contract import LogConfig
 from cotidal.log.filesystem import FileSystem
 from cotidal.log.log import Log
-from cotidal.log.metadata_snapshots import LoadedSnapshots, MetadataSnapshots, SnapshotKey
+from cotidal.log.metadata_snapshots import (
+    FORMATTED,
+    LoadedSnapshots,
+    MetadataSnapshots,
+    SnapshotKey,
+)
 from cotidal.messages.batch import Batches, Placed
-from cotidal.messages.records.quorum import QuorumStateData
-from cotidal.values import LeaderEpoch, Offset, TopicPartition, Uuid, WallMillis
+from cotidal.messages.records.quorum import (
+    KRaftVersionRecord,
+    QuorumStateData,
+    VotersRecord,
+    VotersRecordVoter,
+)
+from cotidal.values import ZERO_UUID, LeaderEpoch, Offset, TopicPartition, Uuid, WallMillis
 from cotidal.wire.batch import read_batches
 from cotidal.wire.metadata_batch import ReadMetadata, decode_metadata_batch
+from cotidal.wire.metadata_snapshot import encode_metadata_snapshot
 from cotidal.wire.quorum_state import decode_quorum_state, encode_quorum_state
 
 METADATA_PARTITION: Final = TopicPartition("__cluster_metadata", 0)
@@ -126,3 +137,35 @@ class MetadataStore:
 
     def close(self) -> None:
         self.log.close()
+
+
+def write_first_voters(
+    files: FileSystem,
+    path: str,
+    voters: tuple[VotersRecordVoter, ...],
+    directory_id: Uuid,
+    now_wall: WallMillis,
+) -> None:
+    """Formatting: the checkpoint 0-0, which says nothing but who votes (KIP-853).
+
+    ``path``: the metadata log directory. A zero directory among the voters' is ``directory_id``.
+    """
+    known = tuple(
+        voter._replace(voter_directory_id=directory_id)
+        if voter.voter_directory_id == ZERO_UUID
+        else voter
+        for voter in voters
+    )
+    pieces = encode_metadata_snapshot(
+        (),
+        control=(KRaftVersionRecord(kraft_version=1), VotersRecord(voters=known)),
+        epoch=FORMATTED.epoch,
+        log_wall=now_wall,
+        wall=now_wall,
+    )
+    directory = f"{path}/{METADATA_PARTITION}"
+    files.mkdir(directory)
+    files.sync_directory(path)
+    snapshots = MetadataSnapshots(files, directory)
+    snapshots.begin(FORMATTED, pieces)
+    snapshots.finish(FORMATTED)

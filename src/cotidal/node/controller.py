@@ -72,7 +72,7 @@ def begin(state: NodeState, slot: Slot, owner: Owner) -> None:
     duty = state.controller
     request = slot.request
     if duty.controller is None:
-        _forward(state, slot)
+        forward(state, slot)
         return
     asked = Asked(
         request.api_version, request.client_id, slot.connection.listener, slot.connection.wall
@@ -194,7 +194,8 @@ def create_elsewhere(state: NodeState, slot: Slot, names: tuple[str, ...]) -> bo
     return True
 
 
-def _forward(state: NodeState, slot: Slot) -> None:
+def forward(state: NodeState, slot: Slot) -> None:
+    """Have the leader of the quorum answer it."""
     leader = state.controller.leader
     request = slot.request
     if leader is None or leader.node_id == state.config.node_id:

@@ -45,6 +45,7 @@ from cotidal.node import (
     proposals,
     publishing,
     quorum,
+    voters,
 )
 from cotidal.node.connections import PRODUCE, Connection, Slot
 from cotidal.node.decisions import AnswerAgain, ControllerDuty
@@ -270,6 +271,8 @@ class Node:
                 controller.on_block(state, message)
             case decisions.Probing():
                 pass  # somebody listens there
+            case voters.Probed():
+                voters.on_probed(state, owner, message)
             case _:
                 raise AssertionError(owner)
 
@@ -301,6 +304,8 @@ class Node:
                 controller.on_no_block(state)
             case decisions.Probing():
                 controller.on_probe_failed(state, owner, refused=event.refused)
+            case voters.Probed():
+                voters.on_not_probed(state, owner, event.reason)
             case _:
                 raise AssertionError(owner)
 
@@ -456,6 +461,10 @@ _BEGIN: Final[dict[int, Callable[[NodeState, Slot, Any], None]]] = {
     int(ApiKey.BEGIN_QUORUM_EPOCH): quorum.begin,
     int(ApiKey.END_QUORUM_EPOCH): quorum.begin,
     int(ApiKey.FETCH_SNAPSHOT): quorum.begin,
+    int(ApiKey.UPDATE_RAFT_VOTER): quorum.begin,
+    int(ApiKey.DESCRIBE_QUORUM): voters.begin_describe,
+    int(ApiKey.ADD_RAFT_VOTER): voters.begin_add,
+    int(ApiKey.REMOVE_RAFT_VOTER): voters.begin_remove,
     int(ApiKey.LIST_OFFSETS): offsets.begin_list,
     int(ApiKey.DELETE_RECORDS): offsets.begin_delete,
     int(ApiKey.OFFSET_FOR_LEADER_EPOCH): offsets.begin_epoch_ends,

@@ -22,7 +22,7 @@ from cotidal.api import quorum_talk as talk
 from cotidal.core.cluster.image import MetadataRecord
 from cotidal.core.quorum import effects as qfx
 from cotidal.core.quorum import events as qev
-from cotidal.core.quorum.dialogue import ChunkRange, ChunkReply, FetchReply, RecordRange
+from cotidal.core.quorum.dialogue import ChunkRange, ChunkReply, FetchReply, Question, RecordRange
 from cotidal.core.quorum.node import QuorumNode
 from cotidal.core.quorum.states import QuorumConfig
 from cotidal.core.quorum.voters import ControlRecord, VoterSet
@@ -115,43 +115,12 @@ class QuorumDuty:
         "requests",
         "sequence",
         "tail",
+        "voters",
         "writing",
     )
 
     def __init__(self, state: NodeState, reader: MetadataReader) -> None:
-        config = state.config
-        voters = config.voters or (
-            ((config.node_id, config.controller_endpoints[0]),)
-            if config.controller_endpoints
-            else ()
-        )
-        self.machine = QuorumNode(
-            QuorumConfig(
-                node_id=config.node_id,
-                directory_id=config.directory_id,
-                endpoints=tuple(
-                    QuorumEndpoint(point.name, point.host, point.port)
-                    for point in config.controller_endpoints
-                ),
-                voters=VoterSet(
-                    tuple(
-                        VotersRecordVoter(
-                            node_id,
-                            ZERO_UUID,
-                            (QuorumEndpoint(point.name, point.host, point.port),),
-                        )
-                        for node_id, point in sorted(voters)
-                    )
-                ),
-                can_vote=any(node_id == config.node_id for node_id, _ in voters),
-                snapshot_after_bytes=_number(
-                    state, "metadata.log.max.record.bytes.between.snapshots"
-                ),
-                chunk_bytes=config.snapshot_chunk_bytes,
-                snapshot_after_ms=_number(state, "metadata.log.max.snapshot.interval.ms"),
-            ),
-            state.entropy,
-        )
+        self.machine = QuorumNode(_quorum_config(state), state.entropy)
         self.reader = reader
         self.tail: deque[MetadataBatch] = deque()
         self.applied = Offset(0)
@@ -160,11 +129,44 @@ class QuorumDuty:
         """When the last of it was written."""
         self.writing: qev.SnapshotFacts | None = None
         """The snapshot that is being written."""
+        self.voters: tuple[NodeId, ...] | None = None
+        """As they were last told."""
         self.installed: MetadataSnapshot | None = None
         """The snapshot that has just taken the log's place, until it is loaded."""
         self.persists: dict[int, qev.PersistToken] = {}
         self.requests: dict[int, Slot] = {}
         self.sequence = 0
+
+
+def _quorum_config(state: NodeState) -> QuorumConfig:
+    config = state.config
+    voters = config.voters
+    if not voters and not config.bootstrap and config.controller_endpoints:
+        voters = ((config.node_id, config.controller_endpoints[0]),)  # a cluster by itself
+    is_static = bool(voters)
+    return QuorumConfig(
+        node_id=config.node_id,
+        directory_id=config.directory_id,
+        endpoints=tuple(QuorumEndpoint(*point) for point in config.controller_endpoints),
+        voters=VoterSet(
+            tuple(
+                VotersRecordVoter(node_id, ZERO_UUID, (QuorumEndpoint(*point),))
+                for node_id, point in sorted(voters)
+            )
+        ),
+        bootstrap=tuple(
+            (NodeId(-2 - number), (QuorumEndpoint(*point),))
+            for number, point in enumerate(config.bootstrap)
+        ),
+        can_vote=(
+            any(node_id == config.node_id for node_id, _ in voters)
+            if is_static
+            else config.is_controller
+        ),
+        chunk_bytes=config.snapshot_chunk_bytes,
+        snapshot_after_bytes=_number(state, "metadata.log.max.record.bytes.between.snapshots"),
+        snapshot_after_ms=_number(state, "metadata.log.max.snapshot.interval.ms"),
+    )
 
 
 def start(state: NodeState, event: Started) -> None:
@@ -209,11 +211,16 @@ def place(state: NodeState) -> None:
 
 def begin(state: NodeState, slot: Slot, message: object) -> None:
     """A question of another node."""
-    duty = state.quorum
     question = talk.from_request(message)
     if isinstance(question, Refusal):
         state.out.append(CloseConnection(slot.connection.id, question.text))
         return
+    ask(state, slot, question)
+
+
+def ask(state: NodeState, slot: Slot, question: Question) -> None:
+    """Let the machine answer, now or later."""
+    duty = state.quorum
     duty.sequence += 1
     duty.requests[duty.sequence] = slot
     step(state, qev.Asked(qev.RequestToken(duty.sequence), question))
@@ -297,8 +304,8 @@ def _obey(state: NodeState, effect: qfx.Effect) -> None:
             decisions.on_placed(state, cast("decisions.Proposal", handle), base_offset)
         case qfx.ProposalRefused(handle):
             decisions.on_refused(state, cast("decisions.Proposal", handle))
-        case qfx.VotersChanged():
-            pass
+        case qfx.VotersChanged(voters):
+            _tell_voters(state, voters.ids)
         case qfx.Stopped():
             state.out.append(Stop(state.controller.broker_epoch))
         case qfx.Fatal(sentence):
@@ -401,6 +408,14 @@ def _commit(state: NodeState, high_watermark: Offset) -> None:
                 records.append(cast("MetadataRecord", record))
     lifecycle.on_committed(state, records)
     decisions.on_committed(state, high_watermark)
+
+
+def _tell_voters(state: NodeState, ids: tuple[NodeId, ...]) -> None:
+    duty = state.quorum
+    before, duty.voters = duty.voters, ids
+    if before is not None and before != ids:
+        named = ", ".join(str(node_id) for node_id in ids)
+        state.out.append(Note("info", f"the voters of the quorum are now {named}"))
 
 
 def _load(state: NodeState) -> None:

@@ -48,8 +48,12 @@ class NodeConfig(NamedTuple):
     settings: Mapping[str, str]
     """Static settings, as in server.properties."""
     voters: tuple[tuple[NodeId, Endpoint], ...] = ()
-    """controller.quorum.voters; empty: this node alone."""
+    """controller.quorum.voters; empty: what the log says, or this node alone."""
     is_broker: bool = True
+    is_controller: bool = True
+    """It may vote, if the voters' record names it."""
+    bootstrap: tuple[Endpoint, ...] = ()
+    """controller.quorum.bootstrap.servers: whom to ask who leads."""
     log_dirs: tuple[Uuid, ...] = ()
     """Ids of the log directories that work; empty: ``directory_id`` is the only one."""
 

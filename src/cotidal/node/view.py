@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cotidal.api.view import QuorumView, VoterView
+from cotidal.api.view import ControllerView, QuorumView, VoterView
 from cotidal.core.cluster.image import Image
 from cotidal.core.partition.replica import Replica
 from cotidal.core.quorum.node import ReplicaView
@@ -41,12 +41,18 @@ class NodeView:
     def quorum(self) -> QuorumView:
         state = self._state
         told = state.quorum.machine.view(state.now)
+        in_force = state.quorum.machine.state.voters.latest
         return QuorumView(
             told.hint.leader_id,
             told.hint.epoch,
             told.high_watermark,
             tuple(self._replica_view(replica) for replica in told.voters),
             tuple(self._replica_view(replica) for replica in told.observers),
+            tuple(
+                ControllerView(NodeId(voter.voter_id), voter.endpoints)
+                for voter in in_force.voters.voters
+            ),
+            in_force.kraft_version,
         )
 
     def _replica_view(self, replica: ReplicaView) -> VoterView:

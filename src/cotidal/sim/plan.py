@@ -89,6 +89,10 @@ class Plan(NamedTuple):
     duties: Mapping[str, int] = {}
     """What the operator does -> weight, in an order that is part of the plan."""
     duty_gap_ms: int = 900
+    first_voters: int = 0
+    """The first so many nodes vote at first, and that can be changed; 0: all, for ever."""
+    voters_gap_ms: int = 0
+    """Between two changes of the voters; 0: none."""
     exempt: frozenset[str] = frozenset()
 
     @property
@@ -199,6 +203,18 @@ PLANS: Final[dict[str, Plan]] = {
             admin_gap_ms=120,
             settings={"metadata.log.max.record.bytes.between.snapshots": "400"},
             exempt=LOSS,
+        ),
+        Plan(
+            "reconfiguration",
+            "controllers are added and removed, the leader too, while they die and are cut off",
+            _PROCESS | _NETWORK | _SMALL | {"kill-all": 1},
+            nodes=5,
+            first_voters=3,
+            voters_gap_ms=500,
+            acks=(-1,),
+            consumers=1,
+            admin_gap_ms=200,
+            settings={"metadata.log.max.record.bytes.between.snapshots": "1500"},
         ),
         Plan(
             "beyond",

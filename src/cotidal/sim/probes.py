@@ -68,6 +68,9 @@ TWO_QUORUM_LEADERS: Final = "two nodes lead the quorum, in different epochs"
 QUORUM_RESIGNED: Final = "a quorum leader resigns without its majority"
 SNAPSHOT_LOADED: Final = "a snapshot loaded by a lagging voter"
 SNAPSHOT_LOADED_BY_OBSERVER: Final = "a snapshot loaded by an observer"
+VOTER_ADDED: Final = "a voter added"
+VOTER_REMOVED: Final = "a voter removed"
+LEADER_REMOVED: Final = "the leader removed itself"
 WIPED: Final = "a node comes back with an empty disk"
 LOG_OFFLINE: Final = "a log goes offline"
 
@@ -109,6 +112,10 @@ SITUATIONS: Final = (
     Situation(TWO_QUORUM_LEADERS, "harsh"),
     Situation(QUORUM_RESIGNED, "harsh"),
     Situation(SNAPSHOT_LOADED, "snapshots"),
+    Situation(SNAPSHOT_LOADED_BY_OBSERVER, "reconfiguration"),
+    Situation(VOTER_ADDED, "reconfiguration"),
+    Situation(VOTER_REMOVED, "reconfiguration"),
+    Situation(LEADER_REMOVED, "reconfiguration"),
     Situation(WIPED, "wiped"),
     Situation(LOG_OFFLINE, "bad-disks"),
 )

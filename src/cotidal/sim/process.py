@@ -17,6 +17,8 @@ from cotidal.core.machine import Entropy
 from cotidal.log.checkpoint import CLEAN_SHUTDOWN, decode_clean_shutdown, encode_clean_shutdown
 from cotidal.log.failure import LogError
 from cotidal.log.memory import MemoryFiles
+from cotidal.log.metadata_store import write_first_voters
+from cotidal.messages.records.quorum import VotersRecordVoter
 from cotidal.node import effects as fx
 from cotidal.node.events import Event, ShutdownRequested, Started, Ticked
 from cotidal.node.node import Node
@@ -77,6 +79,11 @@ class Machine:
 
     def log_directory(self, partition: TopicPartition) -> str:
         return f"{DATA}/{partition}"
+
+    def format_voters(self, voters: tuple[VotersRecordVoter, ...]) -> None:
+        """Formatting says who votes at first."""
+        now = self.clock.wall(0)
+        write_first_voters(self.files, DATA, voters, self.config.directory_id, now)
 
     def wipe(self, directory_id: Uuid) -> None:
         """A new, empty disk."""

@@ -32,6 +32,7 @@ from cotidal.sim.workloads.history import History
 from cotidal.sim.workloads.operator import Operator
 from cotidal.sim.workloads.producer import Producer
 from cotidal.sim.workloads.scribbler import Scribbler
+from cotidal.sim.workloads.voters import VoterAdmin
 from cotidal.sim.world import Shape, World
 from cotidal.values import NodeId, TopicPartition
 
@@ -41,6 +42,7 @@ READING_US: Final = 60 * SECOND
 LOOK_US: Final = 200 * MS
 SCRIBBLE_GAP_US: Final = 200 * MS
 SELECTOR: Final = "replica.selector.class"
+VOTERS_FEWEST: Final = 2
 TRACE_TOLD: Final = 60
 
 
@@ -107,6 +109,9 @@ class Run:
             min_isr=plan.min_isr,
             gap_us=plan.duty_gap_ms * MS,
         )
+        self.voter_admin = VoterAdmin(
+            self.world, self.probes, fewest=VOTERS_FEWEST, gap_us=plan.voters_gap_ms * MS
+        )
         self.producers: list[Producer] = []
         self.consumers: list[Consumer] = []
         self.final = History()
@@ -161,6 +166,8 @@ class Run:
         if self.plan.admin_gap_ms:
             self.scribbler.begin()
         self.operator.begin()
+        if self.plan.voters_gap_ms:
+            self.voter_admin.begin()
         for number in range(self.plan.consumers):
             self._add_consumer(f"c{number}", partitions, bold=number % 2 == 1)
 
@@ -216,6 +223,7 @@ class Run:
         self.admin.stop()
         self.scribbler.stop()
         self.operator.stop()
+        self.voter_admin.stop()
         until = self.world.now + HEALING_US
         while True:
             self.world.run_for(LOOK_US)
@@ -301,6 +309,7 @@ def _shape(plan: Plan) -> Shape:
     return Shape(
         nodes=plan.nodes,
         region_ms=plan.region_ms,
+        first_voters=plan.first_voters,
         settings={SELECTOR: RACK_AWARE, **plan.settings},
         drift_ppm_max=20_000,
         wall_skew_ms_max=5_000,

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from cotidal.core.machine import Entropy
+from cotidal.messages.records.quorum import Endpoint as VoterEndpoint
+from cotidal.messages.records.quorum import KRaftVersionFeature, VotersRecordVoter
 from cotidal.node.effects import Effect, Endpoint
 from cotidal.node.events import Event
 from cotidal.node.state import NodeConfig
@@ -40,6 +42,8 @@ class Shape(NamedTuple):
     """Not 0: every node stands in a region of its own, at most so far from another."""
     drift_ppm_max: int = 0
     wall_skew_ms_max: int = 0
+    first_voters: int = 0
+    """The first so many vote at first, and that can be changed; 0: all vote, for ever."""
 
 
 class World(Watcher):
@@ -60,7 +64,8 @@ class World(Watcher):
 
     def _make_machines(self) -> None:
         ids = [NodeId(number) for number in range(1, self.shape.nodes + 1)]
-        voters = tuple((id_, Endpoint("CONTROLLER", f"node-{id_}", CONTROLLER_PORT)) for id_ in ids)
+        points = {id_: Endpoint("CONTROLLER", f"node-{id_}", CONTROLLER_PORT) for id_ in ids}
+        first = ids[: self.shape.first_voters]
         for id_ in ids:
             name = f"node-{id_}"
             draw = sow(self.seed, "machine", id_)
@@ -72,13 +77,25 @@ class World(Watcher):
                 controller_endpoints=(Endpoint("CONTROLLER", name, CONTROLLER_PORT),),
                 rack=name,
                 settings=self.shape.settings,
-                voters=voters,
+                voters=() if first else tuple(points.items()),
+                bootstrap=tuple(points[voter] for voter in first),
                 snapshot_chunk_bytes=SNAPSHOT_CHUNK_BYTES,
             )
             self.machines[id_] = Machine(config, self._clock(draw))
             self.network.add_host(HostId(id_), name)
             if self.shape.region_ms:
                 self.network.settle(HostId(id_), id_)
+        voters = tuple(
+            VotersRecordVoter(
+                id_,
+                self.machines[id_].config.directory_id,
+                (VoterEndpoint(*points[id_]),),
+                KRaftVersionFeature(0, 1),
+            )
+            for id_ in first
+        )
+        for id_ in first:
+            self.machines[id_].format_voters(voters)
 
     def _clock(self, draw: Entropy) -> Clock:
         drift, skew = self.shape.drift_ppm_max, self.shape.wall_skew_ms_max

@@ -538,3 +538,14 @@ def test_an_isolated_leader_resigns_and_the_others_elect_one(seed: int) -> None:
     assert isolated.node.state.epoch == epoch
     world.heal()
     world.settle()
+
+
+def test_a_voter_that_was_removed_while_away_goes_back_to_a_leader_that_answers() -> None:
+    """Nobody tells it of the leader: only voters get BeginEpoch, and it only believes to be one."""
+    bench = Bench().start(stored(4), log(1, 4)).follow(leader=2, epoch=5)
+    bench.step(ev.PeerUnreachable(NodeId(2), False))  # a question that was not answered in time
+    bench.prospect()
+    for peer in (2, 3):
+        bench.answer(peer, said.VoteReply(NONE, hint(2, 5), False))
+    assert bench.state == "Follower"
+    assert bench.q.leader_id == 2

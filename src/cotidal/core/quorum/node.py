@@ -172,6 +172,7 @@ def _on_answered(q: Quorum, event: Answered, now: Millis) -> None:
     if q.asks.get(event.peer) != event.ask:
         return  # of another state or epoch, or a second time
     del q.asks[event.peer]
+    q.connected[event.peer] = True  # whatever was lost before on another connection
     message = event.message
     match message:
         case VoteReply():

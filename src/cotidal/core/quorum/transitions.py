@@ -46,7 +46,7 @@ from cotidal.messages.records.quorum import (
     LeaderChangeMessage,
     LeaderChangeMessageVoter,
 )
-from cotidal.values import NO_NODE, ZERO_UUID, LeaderEpoch, Millis, NodeId
+from cotidal.values import NO_NODE, LeaderEpoch, Millis, NodeId
 
 
 def observe(q: Quorum, hint: Hint, now: Millis) -> bool:
@@ -288,13 +288,9 @@ def _first_records(q: Quorum, granting: tuple[NodeId, ...]) -> tuple[ControlReco
     The 0-0 checkpoint is never replicated: without this no other node would learn of them.
     """
     latest = q.voters.latest
-    version = 1 if latest.can_change else 0  # version 0 has no directory ids
-    members = tuple(
-        LeaderChangeMessageVoter(voter.voter_id, voter.voter_directory_id if version else ZERO_UUID)
-        for voter in latest.voters.voters
-    )
+    members = tuple(LeaderChangeMessageVoter(voter.voter_id) for voter in latest.voters.voters)
     change = LeaderChangeMessage(
-        version=version,
+        version=0,  # as Kafka still writes it: without directories, which the VotersRecord has
         leader_id=q.config.node_id,
         voters=members,
         granting_voters=tuple(member for member in members if member.voter_id in granting),

@@ -340,18 +340,22 @@ class LogChecker:
             if not leads_quorum(process):
                 continue
             committed = quorum_of(process).high_watermark
-            voters = quorum_of(process).voter_set.ids
-            ends = sorted(
-                (ghost.metadata_ends[id_] for id_ in voters if id_ in ghost.metadata_ends),
-                reverse=True,
-            )
-            majority = len(voters) // 2 + 1
-            if len(ends) >= majority and ends[majority - 1] < committed:
+            # A change of the voters is in force before it is committed: until then either set may
+            # have been the one that was counted.
+            history = quorum_of(process).voters
+            counted = (history.before(committed), history.latest)
+            if not any(self._holds(each.voters.ids, committed) for each in counted):
                 raise Violation(
                     MAJORITY_HOLDS_COMMITTED,
                     f"node {process.node_id} has committed {committed}; logs end at"
                     f" {ghost.metadata_ends}",
                 )
+
+    def _holds(self, voters: tuple[NodeId, ...], committed: int) -> bool:
+        """Whether a majority of these has it, as far as is known."""
+        ends = self._ghost.metadata_ends
+        behind = sum(1 for voter in voters if ends.get(voter, committed) < committed)
+        return behind <= (len(voters) - 1) // 2
 
     def _look_at_images(self) -> None:
         ghost = self._ghost
