@@ -12,7 +12,7 @@ from cotidal.messages.rpc.delete_records import (
     DeleteRecordsTopic,
 )
 from cotidal.messages.rpc.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from cotidal.messages.rpc.fetch import FetchPartition, FetchRequest, FetchTopic
+from cotidal.messages.rpc.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
 from cotidal.node.effects import Read
 from cotidal.node.events import ConnectionId, ConnectionLost, ReadDone
 from cotidal.wire.batch import read_batches
@@ -206,6 +206,18 @@ def test_a_moved_high_watermark_is_news_even_without_data() -> None:
     assert reply.responses[0].partitions[0].high_watermark == 1
     reply = node.ask(*fetch(named=False, session=(session, 2), max_wait_ms=0))
     assert reply.responses == ()
+
+
+def test_a_partition_that_was_forgotten_is_served_no_more() -> None:
+    node = node_with(partitions=2)
+    session = begin_session(node, (0, 1))
+    key, version, request = fetch(named=False, session=(session, 1), max_wait_ms=0)
+    forgotten = (ForgottenTopic("orders", partitions=(1,)),)
+    node.ask(key, version, request._replace(forgotten_topics_data=forgotten))
+    for number in (0, 1):
+        node.ask(*produce(b"a", partition=number))
+    reply = node.ask(*fetch(named=False, session=(session, 2), max_wait_ms=0))
+    assert [p.partition_index for p in reply.responses[0].partitions] == [0]
 
 
 def test_a_wrong_session_or_epoch_is_refused() -> None:

@@ -6,7 +6,9 @@ from asking import node_with, produce
 from cotidal.core.cluster.image import Image
 from cotidal.core.partition.progress import NEVER, Progress
 from cotidal.node import effects as fx
-from cotidal.node.proposals import shrink_interval
+from cotidal.node.events import CallFailed
+from cotidal.node.proposals import IsrCall, shrink_interval
+from cotidal.node.publishing import active_brokers
 from cotidal.values import ZERO_UUID, BrokerEpoch, NodeId, TopicPartition
 from lone_node import LoneNode
 
@@ -86,3 +88,25 @@ def test_one_request_of_a_broker_is_under_way_and_the_next_carries_what_has_gath
         partition = state.controller.committed.partition("orders", number)
         assert partition is not None
         assert partition.isr == (1,)
+
+
+def test_a_proposal_without_an_answer_may_have_been_applied_and_stands() -> None:
+    node = leader_of(1)
+    state = node.node._state
+    node.hold = {fx.Persist}
+    add_silent_member(node, 0)
+    node.pass_time(shrink_interval(state))
+    asked = next(token for token, owner in state.calls.items() if isinstance(owner, IsrCall))
+    node.tell(CallFailed(asked, refused=False, reason="time ran out"))
+    assert proposed(node) == [("orders", 0)]
+    assert list(state.isr_proposals) == [("orders", 0)], "it is asked again"
+
+
+def test_who_is_fenced_or_shutting_down_may_be_in_no_isr() -> None:
+    node = leader_of(1)
+    state = node.node._state
+    known = state.controller.committed.brokers[FOLLOWER]
+    assert active_brokers(state)[FOLLOWER] == known.epoch
+    for gone in (known._replace(fenced=True), known._replace(in_controlled_shutdown=True)):
+        state.controller.committed.brokers[FOLLOWER] = gone
+        assert FOLLOWER not in active_brokers(state)
