@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help demo up test test-all mutants explore lint format bench interop docs scripts-rewrite constraints clean
+.PHONY: help demo up test test-all mutants explore lint format bench interop docs scripts-rewrite constraints sim-coverage clean
 .DEFAULT_GOAL := help
 
 help:                 ## this list
@@ -57,6 +57,9 @@ interop: $(READY)     ## Apache Kafka's own tools and classes against ours (need
 docs: $(READY)        ## the documentation as a site in site/
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
 	@$(BIN)/mkdocs build --strict --quiet && echo "site/index.html"
+
+sim-coverage: $(READY) ## how much of core/ and node/ simulation alone reaches, and what it does not
+	@$(BIN)/python tools/sim_coverage.py $(ARGS)
 
 scripts-rewrite: $(READY) ## write what happens into tests/scripts; the diff is the review
 	@COTIDAL_REWRITE_SCRIPTS=1 $(PYTEST) tests/test_scripts.py

@@ -5,14 +5,19 @@ from __future__ import annotations
 from asking import node_with, produce
 from cotidal.core.cluster.image import Image
 from cotidal.core.partition.progress import NEVER, Progress
+from cotidal.messages.rpc.alter_partition import AlterPartitionResponse
+from cotidal.messages.rpc.alter_partition import AlterPartitionResponsePartitionData as Told
+from cotidal.messages.rpc.alter_partition import AlterPartitionResponseTopicData as TopicTold
 from cotidal.node import effects as fx
 from cotidal.node.events import CallFailed
-from cotidal.node.proposals import IsrCall, shrink_interval
+from cotidal.node.proposals import IsrCall, on_answered, shrink_interval
 from cotidal.node.publishing import active_brokers
-from cotidal.values import ZERO_UUID, BrokerEpoch, NodeId, TopicPartition
+from cotidal.values import ZERO_UUID, BrokerEpoch, NodeId, TopicPartition, Uuid
 from lone_node import LoneNode
 
 FOLLOWER = NodeId(2)
+ORDERS = TopicPartition("orders", 0)
+TOPIC_ID = Uuid(b"o" * 16)
 
 
 def leader_of(partitions: int, **settings: str) -> LoneNode:
@@ -110,3 +115,31 @@ def test_who_is_fenced_or_shutting_down_may_be_in_no_isr() -> None:
     for gone in (known._replace(fenced=True), known._replace(in_controlled_shutdown=True)):
         state.controller.committed.brokers[FOLLOWER] = gone
         assert FOLLOWER not in active_brokers(state)
+
+
+def granted(partition_epoch: int) -> AlterPartitionResponse:
+    """Node 1 alone is in the ISR from now on."""
+    told = Told(partition_index=0, leader_id=1, isr=(1,), partition_epoch=partition_epoch)
+    return AlterPartitionResponse(topics=(TopicTold(TOPIC_ID, (told,)),))
+
+
+def test_what_is_granted_ahead_of_our_metadata_is_taken_when_that_comes() -> None:
+    """Until then a rule may be unknown here by which whoever leaves may still be elected."""
+    node = leader_of(1)
+    state = node.node._state
+    state.controller.committed.topic_names[TOPIC_ID] = "orders"
+    node.hold = {fx.Persist}
+    add_silent_member(node, 0)
+    node.pass_time(shrink_interval(state))
+    leadership = state.hosted[ORDERS].replica.leadership
+    known = state.controller.committed.partition(*ORDERS)
+    assert leadership is not None
+    assert leadership.proposal is not None
+    assert known is not None
+    call = IsrCall({ORDERS: leadership.proposal})
+    on_answered(state, call, granted(known.partition_epoch + 1))
+    assert leadership.isr == (1, FOLLOWER)
+    assert leadership.proposal is not None
+    on_answered(state, call, granted(known.partition_epoch))
+    assert leadership.isr == (1,)
+    assert leadership.proposal is None

@@ -3,6 +3,11 @@
 One request of a broker is under way at a time; it carries the proposals of all partitions that had
 one by then. A partition has one proposal at a time (core.partition.isr), so what gathers here while
 a request is under way belongs to other partitions, or replaces what failed.
+
+An answer may overtake the metadata that it rests upon: another min.insync.replicas, say, by which a
+member that leaves the ISR stays eligible. A leader that took the new ISR under the old rules would
+commit without that member. So what is granted ahead of our metadata is not taken from the answer:
+the proposal stands until the metadata brings it, in its order.
 Owns of the state: isr_proposals, isr_under_way, isr_retry_at, next_shrink.
 """
 
@@ -127,9 +132,16 @@ def lag_max_ms(state: NodeState) -> int:
 def _deliver(state: NodeState, partition: TopicPartition, answer: IsrAnswered) -> None:
     hosted = state.hosted.get(partition)
     if hosted is not None:
+        if answer.error is ErrorCode.NONE and _is_ahead(state, partition, answer):
+            return
         move(state, hosted, on_isr_answered, answer, state.now)
         if answer.error not in (ErrorCode.NONE,):
             state.isr_retry_at = Millis(state.now + RETRY_MS)
+
+
+def _is_ahead(state: NodeState, partition: TopicPartition, answer: IsrAnswered) -> bool:
+    known = state.controller.committed.partition(*partition)
+    return known is not None and known.partition_epoch < answer.partition_epoch
 
 
 def _again(state: NodeState, asked: IsrCall) -> None:

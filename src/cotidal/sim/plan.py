@@ -45,8 +45,15 @@ _DUTIES: Final = {
     "min-isr": 1,
     "delete-records": 2,
     "unregister": 2,
-    "look": 1,
+    "look": 2,
+    "err": 6,
 }
+_ROUNDS: Final = {
+    "leader.imbalance.check.interval.seconds": "3",
+    "unclean.leader.election.interval.ms": "2000",
+    "log.retention.check.interval.ms": "1500",
+}
+"""What a cluster does by the clock, often enough for a run to see it."""
 _SMALL: Final = {"slow-disk": 1, "clock-jump": 1}
 
 _TWO_IDEMPOTENT: Final = (-1, -1, -1, 1)
@@ -88,7 +95,7 @@ class Plan(NamedTuple):
     """Between two changes by the administrator; 0: none."""
     duties: Mapping[str, int] = {}
     """What the operator does -> weight, in an order that is part of the plan."""
-    duty_gap_ms: int = 900
+    duty_gap_ms: int = 500
     first_voters: int = 0
     """The first so many nodes vote at first, and that can be changed; 0: all, for ever."""
     voters_gap_ms: int = 0
@@ -116,6 +123,7 @@ PLANS: Final[dict[str, Plan]] = {
             gap_ms=800,
             down_max=2,
             duties=_DUTIES,
+            settings=_ROUNDS,
         ),
         Plan(
             "wide",
@@ -126,6 +134,7 @@ PLANS: Final[dict[str, Plan]] = {
             down_max=2,
             duties=_DUTIES,
             acks=_TWO_IDEMPOTENT,
+            settings=_ROUNDS,
         ),
         Plan(
             "lagging",
@@ -145,6 +154,16 @@ PLANS: Final[dict[str, Plan]] = {
             acks=_TWO_IDEMPOTENT,
         ),
         Plan(
+            "rules",
+            "min.insync.replicas goes up and down while followers lag and leaders die",
+            _PROCESS | _NETWORK | {"slow-link": 6, "slow-disk": 4},
+            gap_ms=700,
+            settings={"replica.lag.time.max.ms": "400"},
+            admin_gap_ms=0,
+            duties={"min-isr": 6},
+            duty_gap_ms=150,
+        ),
+        Plan(
             "regions",
             "every node in a region of its own, up to 80 ms from the others",
             _PROCESS | _NETWORK | _SMALL | {"kill-all": 1},
@@ -152,6 +171,7 @@ PLANS: Final[dict[str, Plan]] = {
             down_max=2,
             region_ms=80,
             duties=_DUTIES,
+            settings=_ROUNDS,
         ),
         Plan(
             "lossy-disk",
@@ -223,6 +243,7 @@ PLANS: Final[dict[str, Plan]] = {
             gap_ms=700,
             down_max=3,
             duties=_DUTIES | {"unclean": 1, "elect-unclean": 2},
+            settings=_ROUNDS,
             exempt=LOSS,
         ),
         Plan(

@@ -41,7 +41,6 @@ HEALING_US: Final = 120 * SECOND
 READING_US: Final = 60 * SECOND
 LOOK_US: Final = 200 * MS
 SCRIBBLE_GAP_US: Final = 200 * MS
-SELECTOR: Final = "replica.selector.class"
 VOTERS_FEWEST: Final = 2
 TRACE_TOLD: Final = 60
 
@@ -310,10 +309,22 @@ def _shape(plan: Plan) -> Shape:
         nodes=plan.nodes,
         region_ms=plan.region_ms,
         first_voters=plan.first_voters,
-        settings={SELECTOR: RACK_AWARE, **plan.settings},
+        settings={**_defaults(plan), **plan.settings},
         drift_ppm_max=20_000,
         wall_skew_ms_max=5_000,
     )
+
+
+def _defaults(plan: Plan) -> dict[str, str]:
+    """Promises hold for every topic, so those that nobody configures have the plan's settings."""
+    found = {
+        "replica.selector.class": RACK_AWARE,
+        "default.replication.factor": str(plan.replication),
+        "num.partitions": "1",
+    }
+    if plan.nodes > 1:
+        found["min.insync.replicas"] = str(plan.min_isr)
+    return found | dict(plan.topic)
 
 
 def _where(fault: BaseException) -> str:

@@ -88,10 +88,10 @@ class Sightings(Watcher):
             for topic in message.topic_data:
                 name = topic.name or self._ghost.image.topic_names.get(topic.topic_id, "")
                 for data in topic.partition_data:
-                    header = data.records.headers[0]
-                    if header.producer_id >= 0:
-                        place = TopicPartition(name, data.partition_index)
-                        self._look_at_batch(process, place, header)
+                    place = TopicPartition(name, data.partition_index)
+                    for header in data.records.headers[:1]:
+                        if header.producer_id >= 0:
+                            self._look_at_batch(process, place, header)
 
     def _look_at_batch(self, process: Process, place: TopicPartition, header: Any) -> None:
         sequence = (header.producer_id, header.producer_epoch, header.base_sequence)

@@ -46,6 +46,13 @@ TOPIC_RESOURCE: Final = 2
 SET: Final = 0
 SAFE_DOWNGRADE: Final = 2
 SCRATCH: Final = ("scratch-a", "scratch-b")
+FLAVOURS: Final[tuple[Mapping[str, str], ...]] = (
+    {},
+    {"message.timestamp.type": "LogAppendTime"},
+    {"segment.ms": "700", "retention.ms": "1500"},
+    {"segment.ms": "700", "retention.bytes": "200"},
+)
+"""Settings of scratch topics beside the plan's: times of arrival; records that grow old."""
 
 
 class Admin(Client):
@@ -141,7 +148,8 @@ class Admin(Client):
             case 0 | 1:
                 # Promises hold for every topic, so scratch topics have the plan's settings too.
                 topic = (name, 1 + self.draw(3))
-                self._create((topic,), self._configs, self._told("create"))
+                flavour = FLAVOURS[self.draw(len(FLAVOURS))]
+                self._create((topic,), {**self._configs, **flavour}, self._told("create"))
             case 2:
                 request = DeleteTopicsRequest(topic_names=(name,), timeout_ms=5_000)
                 self.ask(self.anyone(), ApiKey.DELETE_TOPICS, 5, request, self._told("delete"))

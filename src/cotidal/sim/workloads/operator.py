@@ -2,7 +2,7 @@
 
 What it does to the workload's topics must cost nobody a record. Whether it may do what can (an
 unclean election) is the plan's to say. It is told nothing about faults, except which node is down
-when it unregisters one: nobody unregisters a broker that runs.
+when it unregisters one: nobody unregisters a broker that runs. Sometimes it errs (blunders.py).
 
 Answers are only counted. One that never came may have been obeyed all the same.
 """
@@ -43,6 +43,7 @@ from cotidal.messages.rpc.offset_for_leader_epoch import (
 from cotidal.messages.rpc.unregister_broker import UnregisterBrokerRequest
 from cotidal.sim.agenda import SECOND
 from cotidal.sim.probes import Probes
+from cotidal.sim.workloads.blunders import blunder
 from cotidal.sim.workloads.client import Client
 from cotidal.sim.world import World
 from cotidal.values import TopicPartition
@@ -87,6 +88,7 @@ class Operator(Client):
             "delete-records": self._delete_records,
             "unregister": self._unregister,
             "look": self._look,
+            "err": self._err,
         }
 
     def begin(self) -> None:
@@ -197,6 +199,17 @@ class Operator(Client):
                 listed = ListOffsetsTopic(partition.topic, (wanted,))
                 request = ListOffsetsRequest(replica_id=-1, topics=(listed,))
                 self._send_to_leader("offsets", partition, ApiKey.LIST_OFFSETS, 7, request)
+
+    def _err(self, partition: TopicPartition) -> None:
+        wrong = blunder(self.draw, partition.topic, len(self.world.machines))
+        if wrong.key == ApiKey.PRODUCE and wrong.request.acks == 0:
+            leader = self.leaders.get(partition)
+            if leader is not None:
+                self.ask(leader.address, wrong.key, wrong.version, wrong.request, None)
+        elif wrong.to_leader:
+            self._send_to_leader("err", partition, wrong.key, wrong.version, wrong.request)
+        else:
+            self._send("err", wrong.key, wrong.version, wrong.request)
 
     def _epoch(self, partition: TopicPartition) -> int:
         leader = self.leaders.get(partition)
