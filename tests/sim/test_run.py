@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
+import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
+import cotidal.sim
+import fingerprint
 from cotidal.sim.faults.schedule import draw_schedule
 from cotidal.sim.plan import PLANS
 from cotidal.sim.run import Run, run
 from cotidal.sim.trace import Trace
 from cotidal.sim.workloads.consumer import Consumer
+from fingerprint import digest
 
 SHORT = 5
 
@@ -27,62 +30,50 @@ def test_every_promise_of_a_plan_holds(name: str) -> None:
     assert outcome.read > 0
 
 
-class Fingerprint(Trace):
-    """Takes in every byte of every event and effect: lines tell less than that."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.taken = hashlib.sha256()
-
-    def add(self, now_us: int, node: int, event: object, effects: tuple[object, ...]) -> None:
-        self.taken.update(repr((now_us, node, whole(event), whole(effects))).encode())
-
-
-def whole(value: object) -> object:
-    """The same on every Python: no address, in order."""
-    if isinstance(value, bytearray | memoryview):
-        return bytes(value)
-    if isinstance(value, tuple | list):
-        return type(value).__name__, [whole(each) for each in value]
-    if isinstance(value, Mapping):
-        return [(whole(key), whole(each)) for key, each in value.items()]
-    if value is None or isinstance(value, str | bytes | int | float):
-        return value
-    return type(value).__name__
-
-
-def digest(seed: int) -> str:
-    trace = Fingerprint()
-    plan = PLANS["harsh"]._replace(seconds=SHORT)
-    outcome = run(seed, plan, trace)
-    trace.taken.update(repr(outcome).encode())
-    return trace.taken.hexdigest()
+def digest_by(python: str, *, hash_seed: str) -> str:
+    told = subprocess.run(
+        [python, fingerprint.__file__, "5"],
+        env={
+            **os.environ,
+            "PYTHONHASHSEED": hash_seed,
+            "PYTHONPATH": str(Path(cotidal.sim.__path__[0]).parent.parent),
+        },
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return told.stdout.strip()
 
 
 def test_one_seed_is_one_run_whatever_the_hash_seed() -> None:
     here = digest(5)
     for hash_seed in ("1", "2"):
-        told = subprocess.run(
-            [sys.executable, "-c", _PROGRAM],
-            env={
-                **os.environ,
-                "PYTHONHASHSEED": hash_seed,
-                "PYTHONPATH": os.pathsep.join(sys.path),
-            },
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert told.stdout.strip() == here
+        assert digest_by(sys.executable, hash_seed=hash_seed) == here
 
 
-_PROGRAM = f"""
-import importlib.util
-spec = importlib.util.spec_from_file_location("runs", {__file__!r})
-runs = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(runs)
-print(runs.digest(5))
-"""
+def other_pythons() -> list[str]:
+    """One of each other version that this machine has and that runs."""
+    found = []
+    for minor in range(11, 15):
+        name = f"python3.{minor}"
+        kept = (Path.home() / ".pyenv" / "versions").glob(f"3.{minor}.*/bin/{name}")
+        for python in (shutil.which(name), *map(str, kept)):
+            if python is not None and minor != sys.version_info.minor and _runs(python):
+                found.append(python)
+                break
+    return found
+
+
+def _runs(python: str) -> bool:
+    return subprocess.run([python, "--version"], capture_output=True).returncode == 0
+
+
+@pytest.mark.skipif(not other_pythons(), reason="this machine has no other Python")
+def test_one_seed_is_one_run_on_every_python() -> None:
+    """Also without any library: the other Pythons have none installed."""
+    here = digest(5)
+    for python in other_pythons():
+        assert digest_by(python, hash_seed="1") == here, python
 
 
 def test_another_seed_is_another_run() -> None:

@@ -9,7 +9,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import Final
 
-LATENCY_BOUNDS_S: Final = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.02, 0.05, 0.1, 0.3, 1.0, 3.0)
+LATENCY_BOUNDS_S: Final[tuple[float, ...]] = (
+    *(0.0001, 0.0003, 0.001, 0.003, 0.01, 0.02),
+    *(0.05, 0.1, 0.3, 1.0, 3.0),
+)
 _BOUNDS = list(LATENCY_BOUNDS_S)
 
 

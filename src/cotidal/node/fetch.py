@@ -45,6 +45,9 @@ from cotidal.node.sessions import (
 from cotidal.node.state import NodeState
 from cotidal.values import BrokerEpoch, LeaderEpoch, Millis, NodeId, Offset, TopicPartition, Uuid
 
+_new = tuple.__new__
+"""Makes a NamedTuple in half the time that calling its class takes."""
+
 
 class Marks(NamedTuple):
     """What an answer says of a partition besides its records."""
@@ -59,7 +62,7 @@ NO_MARKS: Final = Marks(Offset(-1), Offset(-1), Offset(-1))
 
 def _marks(hosted: Hosted) -> Marks:
     replica = hosted.replica
-    return Marks(replica.high_watermark, replica.last_stable_offset, replica.start_offset)
+    return _new(Marks, (replica.high_watermark, replica.last_stable_offset, replica.start_offset))
 
 
 class Nearer(NamedTuple):
@@ -281,7 +284,7 @@ def _evaluate(state: NodeState, pending: PendingFetch) -> None:
         elif not (pending.incremental and isinstance(verdict, Refusal) and fetched.told_error):
             pending.urgent = True
         marks = NO_MARKS if hosted is None else _marks(hosted)
-        pending.asked.append(Asked(fetched, hosted, verdict, marks))
+        pending.asked.append(_new(Asked, (fetched, hosted, verdict, marks)))
     if pending.replica is not None and pending.replica.is_news:
         _tell_leaders(state, pending, pending.replica)
     if wants:

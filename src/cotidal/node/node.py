@@ -440,7 +440,11 @@ class Node:
 
 
 def _earliest(*deadlines: Millis | None) -> Millis | None:
-    return min((deadline for deadline in deadlines if deadline is not None), default=None)
+    earliest: Millis | None = None
+    for deadline in deadlines:
+        if deadline is not None and (earliest is None or deadline < earliest):
+            earliest = deadline
+    return earliest
 
 
 def _begin_fetch(state: NodeState, slot: Slot, request: FetchRequest) -> None:

@@ -116,7 +116,7 @@ def check_leader_epoch(replica: Replica, current_epoch: LeaderEpoch) -> Refusal 
 def _refused_epoch(replica: Replica, current_epoch: LeaderEpoch) -> Refusal | None:
     """Leader or follower: who knows more, the fetcher or this broker?"""
     known = replica.leader_epoch
-    if NO_EPOCH in (known, current_epoch) or current_epoch == known:
+    if current_epoch == known or NO_EPOCH in (known, current_epoch):
         return None
     if current_epoch < known:
         return Refusal(
