@@ -252,16 +252,16 @@ READING_MUTANTS: Final = (
         "a leader that is asked in an epoch ahead of its own says so and serves nothing (75,"
         " KIP-320)",
         READING,
-        "    if NO_EPOCH in (known, current_epoch) or current_epoch == known:",
-        "    if NO_EPOCH in (known, current_epoch) or current_epoch >= known:",
+        "    if current_epoch == known or NO_EPOCH in (known, current_epoch):",
+        "    if current_epoch >= known or NO_EPOCH in (known, current_epoch):",
         ("harsh", "lagging-one", "wide"),
     ),
     Mutant(
         "stale-follower-served",
         "a follower that asks in an epoch behind the leader's is fenced (74, KIP-320)",
         READING,
-        "    if NO_EPOCH in (known, current_epoch) or current_epoch == known:",
-        "    if NO_EPOCH in (known, current_epoch) or current_epoch <= known:",
+        "    if current_epoch == known or NO_EPOCH in (known, current_epoch):",
+        "    if current_epoch <= known or NO_EPOCH in (known, current_epoch):",
         ("harsh", "lagging-one", "wide"),
     ),
     Mutant(
