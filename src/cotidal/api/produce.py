@@ -10,6 +10,7 @@ from typing import Final, cast
 
 from cotidal.errors import ErrorCode, Refusal
 from cotidal.messages.rpc.produce import (
+    LeaderIdAndEpoch,
     PartitionProduceResponse,
     ProduceResponse,
     TopicProduceResponse,
@@ -18,6 +19,10 @@ from cotidal.values import Offset, Uuid, WallMillis
 
 TOPIC_IDS_SINCE: Final = 13
 ACKS_ALLOWED: Final = (-1, 0, 1)
+
+_NO_LEADER: Final = LeaderIdAndEpoch()
+_new: Final = tuple.__new__
+"""Makes a NamedTuple in half the time that calling its class takes."""
 
 
 def unknown_topic(version: int) -> Refusal:
@@ -40,7 +45,8 @@ def partition_refused(partition: int, refusal: Refusal) -> PartitionProduceRespo
 def partition_written(
     partition: int, *, base_offset: Offset, append_time: WallMillis, log_start_offset: Offset
 ) -> PartitionProduceResponse:
-    return PartitionProduceResponse(partition, 0, base_offset, append_time, log_start_offset)
+    written = (partition, 0, base_offset, append_time, log_start_offset, (), None, _NO_LEADER)
+    return _new(PartitionProduceResponse, written)
 
 
 def response(
@@ -50,5 +56,5 @@ def response(
     answered = []
     for name, topic_id, partitions in topics:
         filled = cast("list[PartitionProduceResponse]", partitions)
-        answered.append(TopicProduceResponse(name, topic_id, tuple(filled)))
-    return ProduceResponse(tuple(answered))
+        answered.append(_new(TopicProduceResponse, (name, topic_id, tuple(filled))))
+    return _new(ProduceResponse, (tuple(answered), 0, ()))

@@ -12,14 +12,17 @@ What may not begin yet waits in ``queued``. When too much waits, reading from th
 from __future__ import annotations
 
 from collections import deque
-from typing import Protocol
+from typing import Final, Protocol
 
 from cotidal.limits import CONNECTION_PIPELINE_MAX
 from cotidal.node.effects import Effect, PauseReading, Respond, ResumeReading
 from cotidal.node.events import ConnectionId, Request
 from cotidal.values import WallMillis
 
-PRODUCE = 0
+PRODUCE: Final = 0
+
+_new: Final = tuple.__new__
+"""Makes a NamedTuple in half the time that calling its class takes."""
 
 
 class Parked(Protocol):
@@ -112,16 +115,19 @@ class Connection:
             if request.api_key != PRODUCE:
                 self.others -= 1
             out.append(
-                Respond(
-                    self.id,
-                    request.api_key,
-                    # no message: ApiVersions in a version that nobody knows, answered in version 0
-                    # (or a Produce whose records are not kept with its place)
-                    0
-                    if request.message is None and request.api_key != PRODUCE
-                    else request.api_version,
-                    request.correlation_id,
-                    done.reply,
+                _new(
+                    Respond,
+                    (
+                        self.id,
+                        request.api_key,
+                        # no message: ApiVersions in a version that nobody knows, answered in
+                        # version 0 (or a Produce whose records are not kept with its place)
+                        0
+                        if request.message is None and request.api_key != PRODUCE
+                        else request.api_version,
+                        request.correlation_id,
+                        done.reply,
+                    ),
                 )
             )
         if self.queued or self.paused:

@@ -342,7 +342,8 @@ class Node:
                 produce.begin_unacknowledged(state, connection, message, request.api_version)
             else:
                 # The slot waits for acknowledgements; the records need not wait with it.
-                bare = Request(PRODUCE, request.api_version, request.correlation_id, None, None)
+                kept = (PRODUCE, request.api_version, request.correlation_id, None, None)
+                bare = tuple.__new__(Request, kept)
                 produce.begin(state, connection.open_slot(bare), message, connection.wall)
             return
         slot = connection.open_slot(request)

@@ -12,6 +12,8 @@ Owns of the state: touched, parked_produces.
 
 from __future__ import annotations
 
+from typing import Final
+
 from cotidal.api import produce as api
 from cotidal.core.partition.effects import CompleteAcks, EndMoved, Readable, RememberProducers
 from cotidal.core.partition.leader import (
@@ -39,6 +41,9 @@ from cotidal.node.partition_effects import on_fault, wake_fetches, wake_replica_
 from cotidal.node.state import NodeState
 from cotidal.values import NO_TIMESTAMP, Millis, TopicPartition, Uuid, WallMillis
 
+_new: Final = tuple.__new__
+"""Makes a NamedTuple in half the time that calling its class takes."""
+
 
 def begin(state: NodeState, slot: Slot, request: ProduceRequest, wall: WallMillis) -> None:
     """Admit every partition's batch; what is admitted waits for its Append."""
@@ -54,7 +59,7 @@ def begin(state: NodeState, slot: Slot, request: ProduceRequest, wall: WallMilli
         results: list[int | PartitionProduceResponse] = []
         pending.topics.append((topic.name, topic.topic_id, results))
         for position, written in enumerate(topic.partition_data):
-            hosted = state.hosted.get(TopicPartition(name, written.partition_index))
+            hosted = state.hosted.get(_new(TopicPartition, (name, written.partition_index)))
             verdict = _admit(state, hosted, written, acks, version, wall)
             if isinstance(verdict, Refusal):
                 results.append(api.partition_refused(written.partition_index, verdict))
@@ -100,7 +105,7 @@ def begin_unacknowledged(
     for topic in request.topic_data:
         name = _topic_name(state, topic.name, topic.topic_id, version)
         for written in topic.partition_data:
-            hosted = state.hosted.get(TopicPartition(name, written.partition_index))
+            hosted = state.hosted.get(_new(TopicPartition, (name, written.partition_index)))
             verdict = _admit(state, hosted, written, 0, version, connection.wall)
             if isinstance(verdict, Refusal):
                 state.out.append(CloseConnection(connection.id, f"acks=0: {verdict.text}"))
@@ -173,6 +178,6 @@ def _admit(
             state.touched[hosted.replica.partition] = hosted
         leadership = hosted.replica.leadership
         assert leadership is not None
-        hosted.entries.append(Placed(verdict.base_offset, leadership.epoch, batches))
+        hosted.entries.append(_new(Placed, (verdict.base_offset, leadership.epoch, batches)))
         hosted.unread_bytes += len(batches.data)
     return verdict

@@ -105,7 +105,7 @@ class FrameReader:
             self._wanted = 4 + length
         missing = self._wanted - self._held
         if len(data) - taken < missing:
-            self._keep(data[taken:])
+            self._keep(data[taken:] if taken else data)
             return len(data)
         self._pieces.append(data[taken : taken + missing])
         frames.append(memoryview(b"".join(self._pieces))[4:])

@@ -43,6 +43,7 @@ from cotidal.messages.batch import Batches, producer_refusal
 from cotidal.values import (
     NO_EPOCH,
     NO_OFFSET,
+    NO_TIMESTAMP,
     BrokerEpoch,
     LeaderEpoch,
     Millis,
@@ -52,7 +53,7 @@ from cotidal.values import (
     WallMillis,
 )
 
-ACKS_ALL = -1
+ACKS_ALL: Final = -1
 
 
 class WriteRules(NamedTuple):
@@ -70,7 +71,7 @@ class Admitted(NamedTuple):
     base_offset: Offset
     next_offset: Offset
     write: bool
-    timestamp: WallMillis = WallMillis(-1)
+    timestamp: WallMillis = NO_TIMESTAMP
     """Of a duplicate's original; the log's answer tells it for a new batch."""
 
 
@@ -259,7 +260,7 @@ def admit_batch(
         replica.producers.remember(header, base_offset=base_offset)
     next_offset = Offset(base_offset + header.last_offset_delta + 1)
     replica.next_offset = next_offset
-    return Admitted(base_offset, next_offset, True)
+    return tuple.__new__(Admitted, (base_offset, next_offset, True, NO_TIMESTAMP))
 
 
 def on_appended(replica: Replica, end_offset: Offset, now: Millis) -> tuple[PartitionEffect, ...]:
