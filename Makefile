@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help demo up test test-all mutants explore lint format bench interop docs scripts-rewrite constraints sim-coverage clean
+.PHONY: help demo up test test-all mutants explore lint format bench lab interop docs scripts-rewrite constraints sim-coverage clean
 .DEFAULT_GOAL := help
 
 help:                 ## this list
@@ -50,6 +50,9 @@ format: $(READY)      ## ruff's formatting
 
 bench: $(READY)       ## one table: cotidal beside Apache Kafka (where Java and Maven are there)
 	@$(BIN)/python -m bench $(ARGS)
+
+lab: $(READY)         ## which acknowledged records are lost, by settings: one table, lab.svg
+	@$(BIN)/cotidal sim lab compare --plot lab.svg $(ARGS)
 
 interop: $(READY)     ## Apache Kafka's own tools and classes against ours (needs Java 17, Maven)
 	@$(PYTEST) -m interop tests/interop $(ARGS)

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from cotidal.sim.plan import Plan
 
 ACKS = {"0": 0, "1": 1, "all": -1}
+MODEL_SLOW_US = 50_000
+LOG_KEYS = ("log", "copies", "lost_max", "gone_max", "wait_us", "wait_far_us")
+FAILOVER_KEYS = ("partitions", "zookeeper_model_ms", "kraft_power_cut_ms", "kraft_killed_ms")
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -47,6 +50,13 @@ def _measuring(function: Decorated) -> Decorated:
             type=click.Path(file_okay=False),
             help="Write the shortest story of a loss, for each row that has one, into here.",
         ),
+        click.option(
+            "--tries",
+            type=click.IntRange(min=1),
+            default=60,
+            show_default=True,
+            help="Runs at most to make a story short.",
+        ),
     )
     for option in reversed(options):
         function = option(function)
@@ -60,6 +70,7 @@ def _measuring(function: Decorated) -> Decorated:
         ("acks=1, a hundred seeds", "cotidal sim lab --acks 1 --seeds 100"),
         ("what min ISR 1 risks, told in commands", "cotidal sim lab --min-isr 1 --stories ."),
         ("the usual settings side by side", "cotidal sim lab compare --plot lab.svg"),
+        ("beside a majority log and ZooKeeper", "cotidal sim lab models"),
     ),
 )
 @_measuring
@@ -116,6 +127,58 @@ def compare(**given: Any) -> None:
     _measure(COMPARED, given)
 
 
+@command.command(
+    cls=Verb,
+    examples=(
+        ("ISR beside majority, KRaft beside ZooKeeper", "cotidal sim lab models"),
+        ("with more partitions", "cotidal sim lab models --partitions 10 --partitions 2000"),
+    ),
+)
+@click.option(
+    "--partitions", type=click.IntRange(min=1), multiple=True, default=(10, 100, 500),
+    show_default=True, help="Of the cluster whose controller dies.",
+)  # fmt: skip
+@click.option("--seeds", type=click.IntRange(min=1), default=3, show_default=True)
+@json_option
+def models(partitions: tuple[int, ...], seeds: int, as_json: bool) -> None:
+    """Put an ISR beside a majority, and KRaft's failover beside ZooKeeper's.
+
+    The majority log and ZooKeeper's era are models (src/cotidal/sim/models says where each number
+    comes from); KRaft's failover is cotidal's own, run in the simulator.
+    """
+    from cotidal.sim.models.controller_failover import kraft_ms, zookeeper_ms
+    from cotidal.sim.models.quorum_log import COMPARED, wait_us
+
+    logs = []
+    for log in COMPARED:
+        near, far = wait_us(log), wait_us(log, slow_us=MODEL_SLOW_US)
+        logs.append((log.name, log.copies, log.lost_max, log.gone_max, near[0], far[0]))
+    failovers = []
+    with Progress("failovers", total=2 * seeds * len(partitions)) as progress:
+        for count in partitions:
+            power, killed = [], []
+            for seed in range(1, seeds + 1):
+                power.append(kraft_ms(count, seed=seed))
+                killed.append(kraft_ms(count, seed=seed, killed=True))
+                progress.advance(2)
+            failovers.append((count, zookeeper_ms(count), max(power), max(killed)))
+    if as_json:
+        told = {
+            "logs": [dict(zip(LOG_KEYS, row, strict=True)) for row in logs],
+            "failovers": [dict(zip(FAILOVER_KEYS, row, strict=True)) for row in failovers],
+        }
+        click.echo(json.dumps(told, indent=2))
+        return
+    print_table(
+        ("log", "copies", "may be lost", "may be gone", "wait us", "wait us, one 50 ms away"), logs
+    )
+    click.echo()
+    print_table(
+        ("partitions", "ZooKeeper ms (model)", "KRaft, power cut ms", "KRaft, kill -9 ms"),
+        failovers,
+    )
+
+
 def _name(given: dict[str, Any]) -> str:
     told = [f"acks={given['acks']}", f"min ISR {given['min_isr']} of {given['replicas']}"]
     told += ["unclean"] * given["unclean"]
@@ -147,7 +210,7 @@ def _measure(configurations: Sequence[Configuration], given: dict[str, Any]) -> 
         print_table(table.COLUMNS, [table.cells(row) for row in rows])
     _write(rows, faults, given)
     if given["stories"]:
-        _tell(rows, faults, given["stories"])
+        _tell(rows, faults, given["stories"], given["tries"])
     wrong = [sentence for row in rows if (sentence := table.contradicts(row, faults))]
     if wrong:
         raise Failed("; ".join(wrong))
@@ -181,7 +244,7 @@ def _write(rows: Sequence[Row], faults: Plan, given: dict[str, Any]) -> None:
             file.write(chart(rows, title=title, note=note))
 
 
-def _tell(rows: Sequence[Row], faults: Plan, directory: str) -> None:
+def _tell(rows: Sequence[Row], faults: Plan, directory: str, tries: int) -> None:
     from cotidal.sim.lab.comparison import story_of
     from cotidal.sim.lab.measures import measured
     from cotidal.sim.script import write_script
@@ -189,7 +252,7 @@ def _tell(rows: Sequence[Row], faults: Plan, directory: str) -> None:
     os.makedirs(directory, exist_ok=True)
     for row in rows:
         with Progress("runs tried") as progress:
-            found = story_of(row, faults, on_try=lambda: progress.advance(1))
+            found = story_of(row, faults, tries=tries, on_try=lambda: progress.advance(1))
         if found is None:
             continue
         script = found.script

@@ -153,7 +153,7 @@ def replay(
     if measures.lost and outcome.broken is None:
         click.echo(f"{measures.lost} of {measures.believed} acknowledged records are lost")
         if expected == LOST:
-            raise Failed(f"{file} loses acknowledged records, which its settings do not forbid")
+            raise Failed(f"{file} loses acknowledged records, which its settings allow")
     if outcome.broken is None:
         click.echo(
             f"every promise held: {outcome.steps:,} steps of nodes in"

@@ -21,7 +21,6 @@ from cotidal.sim.script import Script
 from cotidal.sim.shrink import Shrunk, shrink
 
 MILLION: Final = 1_000_000
-STORY_TRIES: Final = 60
 
 
 class Row(NamedTuple):
@@ -116,7 +115,7 @@ def _measured(task: _Task) -> tuple[int, Measures]:
 
 
 def story_of(
-    row: Row, faults: Plan, *, tries: int = STORY_TRIES, on_try: Callable[[], object] = lambda: None
+    row: Row, faults: Plan, *, tries: int, on_try: Callable[[], object] = lambda: None
 ) -> Shrunk | None:
     """The first run that lost something, with all left out that it does not take."""
     seed = next((run.seed for run in row.runs if run.lost), None)

@@ -1,0 +1,83 @@
+"""`cotidal sim lab`: a table for people, objects for programs, a picture, stories."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from cotidal.cli.lab import command
+from cotidal.cli.verb import Failed
+from cotidal.sim.plan import PLANS
+
+QUICK = ("--plan", "calm", "--seeds", "1", "--jobs", "1")
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(PLANS, "calm", PLANS["calm"]._replace(seconds=1))
+    monkeypatch.chdir(tmp_path)
+
+
+def said(*arguments: str) -> str:
+    done = CliRunner().invoke(command, arguments, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def refused(*arguments: str) -> Failed:
+    done = CliRunner().invoke(command, arguments)
+    assert isinstance(done.exception, Failed), done.output
+    return done.exception
+
+
+def test_a_configuration_is_measured_and_told_by_what_it_is() -> None:
+    told = said(*QUICK, "--acks", "1", "--unclean", "--no-elr", "--flush-messages", "5")
+    name = "acks=1, min ISR 2 of 3, unclean, no ELR, flush messages 5"
+    assert f"{name}  0 of 1, 0.0 % [0.0..79.3]" in told
+    assert "may lose  kept all" in told
+
+
+def test_rows_for_programs_and_a_picture_are_written(tmp_path: Path) -> None:
+    told = json.loads(said(*QUICK, "--json", "--rows", "runs.jsonl", "--plot", "lab.svg"))
+    assert [(row["runs"], row["lost"], row["keeps"]) for row in told] == [(1, 0, True)]
+    runs = [json.loads(line) for line in (tmp_path / "runs.jsonl").read_text().splitlines()]
+    assert [(run["seed"], run["plan"], run["lost"]) for run in runs] == [(1, "calm", 0)]
+    assert (tmp_path / "lab.svg").read_text().startswith("<svg ")
+
+
+def test_a_loss_is_told_as_a_script_that_can_be_replayed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from cotidal.cli.sim import command as sim
+
+    monkeypatch.setitem(PLANS, "ebb", PLANS["ebb"]._replace(seconds=14))
+    told = ("--stories", "told", "--tries", "6")
+    said("--acks", "1", "--seeds", "4", "--jobs", "1", *told)
+    (script,) = (tmp_path / "told").iterdir()
+    assert script.name == "acks-1-min-ISR-2-of-3.script"
+    assert script.read_text().startswith("# acks=1, min ISR 2 of 3: ")
+    replayed = CliRunner().invoke(sim, ("replay", str(script)))
+    assert isinstance(replayed.exception, Failed)
+    assert str(replayed.exception).endswith("loses acknowledged records, which its settings allow")
+
+
+def test_more_replicas_than_nodes_are_refused() -> None:
+    assert refused(*QUICK, "--replicas", "4").status == 2
+
+
+def test_parquet_without_pyarrow_is_refused_with_what_to_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert "--parquet needs pyarrow" in str(refused(*QUICK, "--parquet", "runs.parquet"))
+
+
+def test_models_are_put_beside_the_real_thing() -> None:
+    told = json.loads(said("models", "--partitions", "3", "--seeds", "1", "--json"))
+    assert {"log": "majority of 3", "copies": 3, "lost_max": 1}.items() <= told["logs"][0].items()
+    assert told["failovers"][0]["zookeeper_model_ms"] == 18_000 + 6 + 5
+    assert told["failovers"][0]["kraft_killed_ms"] < 500
