@@ -2,7 +2,8 @@
 
 cluster brokers= [racks= elr=off lag=]         formatted, and these brokers are in
 create TOPIC replicas=(1,2,3) [SETTING=VALUE]  more partitions: replicas=(1,2,3;2,3,1)
-delete TOPIC; set TOPIC SETTING=VALUE          set without a topic: for the whole cluster
+delete TOPIC; set TOPIC SETTING=VALUE          set without a topic: for the whole cluster, or with
+                           broker= for one; VALUE removed takes it away
 append ...; read ...; latest ...; nearest ...; sync ...; ask ...; deliver ...; lose ...; fetch ...;
 log; records; compare      as in partition_commands
 copy                       every follower asks its leader until it learns nothing more
@@ -31,13 +32,18 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from cotidal.core.cluster.decide.brokers import decide_unregister
-from cotidal.core.cluster.decide.configs import SET, ConfigChange, decide_incremental_alter
+from cotidal.core.cluster.decide.configs import (
+    DELETE,
+    SET,
+    ConfigChange,
+    decide_incremental_alter,
+)
 from cotidal.core.cluster.decide.elections import decide_election
 from cotidal.core.cluster.decide.isr import IsrProposal, Member, decide_isr
 from cotidal.core.cluster.decide.leaders import Election
 from cotidal.core.cluster.decide.reassignment import decide_reassign
 from cotidal.core.cluster.decide.topics import NewTopic, decide_create_topic, decide_delete_topic
-from cotidal.core.cluster.image import CLUSTER_DEFAULT, TOPIC_RESOURCE
+from cotidal.core.cluster.image import BROKER_RESOURCE, CLUSTER_DEFAULT, TOPIC_RESOURCE
 from cotidal.core.trace import line, partition_words
 from cotidal.errors import Refusal
 from cotidal.testing import partition_commands as partition
@@ -116,7 +122,12 @@ def on_delete(world: ClusterWorld, command: Command) -> None:
 
 def on_set(world: ClusterWorld, command: Command) -> None:
     resource = (TOPIC_RESOURCE, command.words[0]) if command.words else CLUSTER_DEFAULT
-    changes = tuple(ConfigChange(name, SET, value) for name, value in command.rest().items())
+    if "broker" in command:
+        resource = (BROKER_RESOURCE, command.text_of("broker"))
+    changes = tuple(
+        ConfigChange(name, DELETE, None) if value == "removed" else ConfigChange(name, SET, value)
+        for name, value in command.rest().items()
+    )
     decided = decide_incremental_alter(world.cluster.controller, resource, changes)
     world.cluster.apply(decided)
 
