@@ -51,8 +51,17 @@ from cotidal.values import BrokerEpoch, NodeId, TopicPartition, Uuid
 
 
 def publish(state: NodeState, records: Sequence[MetadataRecord]) -> None:
-    """These records have just been replayed into the committed image."""
+    """These records have just been replayed into the committed image.
+
+    Settings first: a partition is brought to what the image says in the end, and that was decided
+    upon the settings of then. A leader that knew the new ISR and the old min.insync.replicas could
+    commit what those who are eligible by the new one do not have.
+    """
     image = state.controller.committed
+    for record in records:
+        if isinstance(record, ConfigRecord):
+            is_topic = record.resource_type == TOPIC_RESOURCE
+            _reconfigure(state, record.resource_name if is_topic else None)
     for record in records:
         match record:
             case PartitionRecord() | PartitionChangeRecord():
@@ -61,9 +70,6 @@ def publish(state: NodeState, records: Sequence[MetadataRecord]) -> None:
                     host(state, TopicPartition(name, record.partition_id))
             case RemoveTopicRecord():
                 _drop_topic(state, record.topic_id)
-            case ConfigRecord():
-                is_topic = record.resource_type == TOPIC_RESOURCE
-                _reconfigure(state, record.resource_name if is_topic else None)
             case _:
                 pass
     if any(isinstance(record, _ABOUT_BROKERS) for record in records):
@@ -73,6 +79,7 @@ def publish(state: NodeState, records: Sequence[MetadataRecord]) -> None:
 def publish_difference(state: NodeState, before: Image) -> None:
     """Another image has taken the place of ``before``: change what is hosted by the difference."""
     image = state.controller.committed
+    _reconfigure(state, None)
     for partition, hosted in list(state.hosted.items()):
         topic = image.topics.get(partition.topic)
         if topic is None or topic.topic_id != hosted.replica.topic_id:
@@ -81,7 +88,6 @@ def publish_difference(state: NodeState, before: Image) -> None:
         for number, told in topic.partitions.items():
             if before.partition(topic.name, number) != told or _is_other(before, topic):
                 host(state, TopicPartition(topic.name, number))
-    _reconfigure(state, None)
     _refresh_brokers(state)
 
 
