@@ -26,6 +26,9 @@ from cotidal.wire.frames import FrameReader, read_response_header, request_buffe
 RECONNECT_MIN_US: Final = 20 * MS
 RECONNECT_SPREAD_US: Final = 80 * MS
 
+LaneKey = tuple[str, int, str]
+"""Host, port, lane: two listeners of one node do not share a connection."""
+
 
 class _Waiting:
     """A call without its answer."""
@@ -53,7 +56,7 @@ class _Lane:
         "waiting",
     )
 
-    def __init__(self, peers: Peers, key: tuple[NodeId, str], endpoint: Endpoint) -> None:
+    def __init__(self, peers: Peers, key: LaneKey, endpoint: Endpoint) -> None:
         self._peers = peers
         self._key = key
         self._ready = False
@@ -195,12 +198,12 @@ class Peers:
         self.client_id = f"node-{host}"
         self.post = post
         self.run = run
-        self.lanes: dict[tuple[NodeId, str], _Lane] = {}
+        self.lanes: dict[LaneKey, _Lane] = {}
         self._kept: dict[NodeId, _Kept] = {}
         self._dirty: dict[_Lane, None] = {}
 
     def call(self, effect: Call) -> None:
-        key = (effect.peer, effect.lane)
+        key = (effect.endpoint.host, effect.endpoint.port, effect.lane)
         lane = self.lanes.get(key)
         if lane is None:
             lane = self.lanes[key] = _Lane(self, key, effect.endpoint)

@@ -6,6 +6,7 @@ import pytest
 
 from cotidal.core.partition.epochs import UNDEFINED, EpochCache, EpochEnd
 from cotidal.values import EpochEntry, LeaderEpoch, Offset
+from replicas import epochs_of, opened
 
 
 def cache(*entries: tuple[int, int]) -> EpochCache:
@@ -75,3 +76,13 @@ def test_each_offset_belongs_to_one_epoch() -> None:
 def test_entries_that_do_not_ascend_are_a_fault() -> None:
     with pytest.raises(AssertionError, match="ascend"):
         cache((2, 0), (1, 5))
+
+
+def test_epochs_below_the_start_of_an_opened_log_are_forgotten() -> None:
+    """A crash may come between moving the start and saving the epochs."""
+    replica = opened(start=9, end=12, epochs=((0, 0), (2, 8), (4, 11)))
+    assert replica.epochs.entries == list(epochs_of((2, 9), (4, 11)))
+
+
+def test_a_log_of_which_everything_was_deleted_keeps_its_last_epoch() -> None:
+    assert opened(start=9, end=9, epochs=((0, 0), (2, 8))).epochs.entries == list(epochs_of((2, 9)))

@@ -209,7 +209,8 @@ def on_log_opened(
     """Rebuild everything that the core knows about a log from what was found on disk.
 
     An epoch entered by a leader that then wrote nothing in it is not in the log: it goes, so that
-    a follower never asks about it (the entry is cut even where the log needs no cut).
+    a follower never asks about it (the entry is cut even where the log needs no cut). What is below
+    the log's start goes too: a crash may have come between moving the start and saving epochs.
     """
     replica.opened = True
     replica.start_offset = start_offset
@@ -217,6 +218,7 @@ def on_log_opened(
     replica.high_watermark = clamped(high_watermark, start=start_offset, end=end_offset)
     replica.epochs = EpochCache(epochs)
     replica.epochs.cut_from(end_offset)
+    replica.epochs.cut_below(start_offset)
     replica.producers = Producers()
     if producers is not None:
         replica.producers.load(producers)

@@ -114,8 +114,10 @@ class LogChecker:
             if fresh:
                 seen = self._ghost.partition(hosted.replica.topic_id, partition.partition)
                 self._remember(mirror, fresh, seen.writers)
-            if hosted.replica.is_steady and hosted.replica.offline_reason is None:
-                self._look_at_epochs(mirror, hosted.replica)
+            replica = hosted.replica
+            told = replica.is_steady and replica.start_offset == log.start_offset
+            if told and replica.offline_reason is None:
+                self._look_at_epochs(mirror, replica)
 
     def _look_at_epochs(self, mirror: Mirror, replica: Replica) -> None:
         """The cache is the log's epochs; a leader that has not written yet is one more."""
