@@ -30,7 +30,6 @@ PENDING: Final[Mapping[str, str]] = {
     "inter.broker.listener.name": _NOT_YET,
     "security.inter.broker.protocol": _NOT_YET,
     "controller.quorum.append.*": _FIXED,
-    "controller.quorum.auto.*": _NOT_YET,
     "controller.quorum.election.*": _FIXED,
     "controller.quorum.fetch.*": _FIXED,
     "controller.quorum.request.*": _FIXED,

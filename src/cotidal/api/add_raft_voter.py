@@ -15,7 +15,7 @@ from cotidal.core.quorum.dialogue import AddVoter, MemberReply
 from cotidal.core.quorum.voters import ReplicaKey
 from cotidal.errors import ErrorCode, Refusal
 from cotidal.messages.records.quorum import Endpoint, KRaftVersionFeature
-from cotidal.messages.rpc.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
+from cotidal.messages.rpc.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse, Listener
 from cotidal.messages.rpc.api_versions import ApiVersionsResponse
 from cotidal.values import ZERO_UUID, NodeId
 
@@ -66,6 +66,18 @@ def change(request: AddRaftVoterRequest, versions: KRaftVersionFeature) -> AddVo
         versions,
         request.timeout_ms,
         request.ack_when_committed,
+    )
+
+
+def request(question: AddVoter, cluster_id: str) -> AddRaftVoterRequest:
+    """A controller that adds itself."""
+    return AddRaftVoterRequest(
+        cluster_id,
+        question.timeout_ms,
+        question.key.node_id,
+        question.key.directory_id,
+        tuple(Listener(*point) for point in question.endpoints),
+        question.ack_when_committed,
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from cotidal.api import add_raft_voter, fetch_snapshot, remove_raft_voter, update_raft_voter
 from cotidal.core.quorum.dialogue import (
+    AddVoter,
     BeginEpoch,
     ChunkReply,
     EndEpoch,
@@ -26,6 +27,7 @@ from cotidal.core.quorum.dialogue import (
     Hint,
     MemberReply,
     Question,
+    RemoveVoter,
     Reply,
     UpdateVoter,
     Vote,
@@ -39,10 +41,10 @@ from cotidal.messages.records.quorum import Endpoint
 from cotidal.messages.rpc import begin_quorum_epoch as begin
 from cotidal.messages.rpc import end_quorum_epoch as end
 from cotidal.messages.rpc import fetch, vote
-from cotidal.messages.rpc.add_raft_voter import AddRaftVoterRequest
+from cotidal.messages.rpc.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from cotidal.messages.rpc.apis import ApiKey
 from cotidal.messages.rpc.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
-from cotidal.messages.rpc.remove_raft_voter import RemoveRaftVoterRequest
+from cotidal.messages.rpc.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from cotidal.messages.rpc.update_raft_voter import UpdateRaftVoterRequest, UpdateRaftVoterResponse
 from cotidal.values import (
     NO_EPOCH,
@@ -88,6 +90,11 @@ def to_request(question: Question, cluster_id: str) -> Asking:
         case UpdateVoter():
             update = update_raft_voter.request(question, cluster_id)
             return Asking(ApiKey.UPDATE_RAFT_VOTER, update_raft_voter.VERSION, update)
+        case AddVoter():
+            return Asking(ApiKey.ADD_RAFT_VOTER, 1, add_raft_voter.request(question, cluster_id))
+        case RemoveVoter():
+            removal = remove_raft_voter.request(question, cluster_id)
+            return Asking(ApiKey.REMOVE_RAFT_VOTER, 0, removal)
         case _:
             raise NotImplementedError(type(question).__name__)
 
@@ -213,6 +220,8 @@ def from_response(message: Any, read: ReadControl) -> Reply | Refusal:
         if leader.leader_id < 0:
             hint = _hint(leader.leader_id, leader.leader_epoch, ())
         return update_raft_voter.reply(_error(message.error_code), hint)
+    if isinstance(message, AddRaftVoterResponse | RemoveRaftVoterResponse):
+        return MemberReply(_error(message.error_code), message.error_message or "", Hint())
     if not message.error_code and not _names_metadata(message):
         return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     match message:

@@ -31,5 +31,10 @@ def change(request: RemoveRaftVoterRequest) -> RemoveVoter:
     return RemoveVoter(key, TIMEOUT_MS)
 
 
+def request(question: RemoveVoter, cluster_id: str) -> RemoveRaftVoterRequest:
+    """A controller that comes back with a new disk and removes its old one."""
+    return RemoveRaftVoterRequest(cluster_id, *question.key)
+
+
 def response(reply: MemberReply | Refusal) -> RemoveRaftVoterResponse:
     return RemoveRaftVoterResponse(error_code=reply.error, error_message=reply.text or None)

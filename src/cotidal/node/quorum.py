@@ -163,6 +163,7 @@ def _quorum_config(state: NodeState) -> QuorumConfig:
             if is_static
             else config.is_controller
         ),
+        joins=effective("controller.quorum.auto.join.enable", static=config.settings).value is True,
         chunk_bytes=config.snapshot_chunk_bytes,
         snapshot_after_bytes=_number(state, "metadata.log.max.record.bytes.between.snapshots"),
         snapshot_after_ms=_number(state, "metadata.log.max.snapshot.interval.ms"),

@@ -237,6 +237,21 @@ PLANS: Final[dict[str, Plan]] = {
             settings={"metadata.log.max.record.bytes.between.snapshots": "1500"},
         ),
         Plan(
+            "joining",
+            "the same, and whoever is removed adds itself again",
+            _PROCESS | _NETWORK | _SMALL | {"kill-all": 1},
+            nodes=5,
+            first_voters=3,
+            voters_gap_ms=500,
+            acks=(-1,),
+            consumers=1,
+            admin_gap_ms=200,
+            settings={
+                "metadata.log.max.record.bytes.between.snapshots": "1500",
+                "controller.quorum.auto.join.enable": "true",
+            },
+        ),
+        Plan(
             "beyond",
             "power cuts without regard to what is promised: acknowledged records may go",
             _PROCESS | _NETWORK | _SMALL | {"power": 4},

@@ -16,6 +16,7 @@ from cotidal.core.quorum.states import (
     Unattached,
 )
 from cotidal.errors import ErrorCode
+from cotidal.messages.records.quorum import Endpoint
 from cotidal.values import LeaderEpoch, NodeId
 from quorum_bench import NONE, STATES, Bench, hint, key, log, stored
 from quorum_world import World
@@ -549,3 +550,16 @@ def test_a_voter_that_was_removed_while_away_goes_back_to_a_leader_that_answers(
         bench.answer(peer, said.VoteReply(NONE, hint(2, 5), False))
     assert bench.state == "Follower"
     assert bench.q.leader_id == 2
+
+
+def test_a_voter_that_was_removed_while_away_goes_back_to_a_leader_that_it_does_not_know() -> None:
+    """A leader that became a voter meanwhile: no connection to it is kept, and none is missed."""
+    bench = Bench().start(stored(5, leader=4), log(1, 4))
+    bench.step(ev.PeerUnreachable(NodeId(4), True))
+    bench.prospect()
+    there = (Endpoint("CONTROLLER", "c4", 9093),)
+    for peer in (2, 3):
+        bench.answer(peer, said.VoteReply(NONE, hint(4, 5)._replace(endpoints=there), False))
+    assert bench.state == "Follower"
+    ask = bench.of(fx.Ask)[-1]
+    assert (ask.peer, ask.endpoints, type(ask.message)) == (4, there, said.Fetch)

@@ -8,7 +8,7 @@ from cotidal.core.quorum import events as ev
 from cotidal.errors import ErrorCode
 from cotidal.messages.records.quorum import Endpoint, KRaftVersionFeature
 from cotidal.values import LeaderEpoch
-from quorum_bench import NONE, Bench, hint, key
+from quorum_bench import NONE, Bench, batch, hint, key
 
 BOTH = KRaftVersionFeature(0, 1)
 
@@ -207,3 +207,40 @@ def test_the_time_of_a_new_voter_in_the_check_of_the_quorum_begins_when_it_is_ad
     bench.wait(1)
     assert bench.state == "Resigned"
     assert bench.step(ev.Ticked()) is not None
+
+
+# controllers that join by themselves
+
+
+def newcomer(node: int = 4, *, life: int = 0, **config: object) -> Bench:
+    """A controller that is no voter; 1, 2 and 3 are, and 2 leads."""
+    bench = Bench(node, life=life, config={"joins": True, **config})
+    return bench.start().follow(leader=2, epoch=1)
+
+
+def test_a_controller_that_has_caught_up_asks_to_vote() -> None:
+    bench = newcomer()
+    effects = bench.fetched(batch(0, 1, count=3), high_watermark=2)
+    assert bench.asked(said.AddVoter, effects) == {}
+    effects = bench.fetched(high_watermark=3)
+    asked = bench.asked(said.AddVoter, effects)[2]
+    assert (asked.key, asked.ack_when_committed) == (bench.q.me, False)
+    effects = bench.answer(2, said.MemberReply(ErrorCode.REQUEST_TIMED_OUT, "busy", said.Hint()))
+    assert set(bench.asked(said.Fetch, effects)) == {2}
+    assert bench.asked(said.AddVoter, bench.fetched(high_watermark=3)) == {}  # not so soon again
+    bench.now += bench.q.config.fetch_timeout_ms
+    assert set(bench.asked(said.AddVoter, bench.fetched(high_watermark=3))) == {2}
+
+
+def test_a_controller_that_votes_already_or_must_not_does_not_ask() -> None:
+    for bench in (newcomer(joins=False), newcomer(can_vote=False), newcomer(1)):
+        bench.fetched(batch(0, 1, count=3), high_watermark=3)
+        bench.fetched(high_watermark=3)
+        assert bench.asked(said.AddVoter, bench.effects) == {}
+
+
+def test_a_controller_with_a_new_disk_has_its_old_vote_removed_first() -> None:
+    bench = newcomer(1, life=9)
+    bench.fetched(batch(0, 1, count=3), high_watermark=3)
+    effects = bench.fetched(high_watermark=3)
+    assert bench.asked(said.RemoveVoter, effects)[2].key == key(1)

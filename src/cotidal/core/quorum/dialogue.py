@@ -7,8 +7,8 @@
     Fetch          FetchReply     Fetch (1)                    Follower, observers
     FetchChunk     ChunkReply     FetchSnapshot (59)           Follower, observers
     UpdateVoter    MemberReply    UpdateRaftVoter (82)         Follower
-    AddVoter       MemberReply    AddRaftVoter (80)            an administrator
-    RemoveVoter    MemberReply    RemoveRaftVoter (81)         an administrator
+    AddVoter       MemberReply    AddRaftVoter (80)            an administrator, observers that join
+    RemoveVoter    MemberReply    RemoveRaftVoter (81)         an administrator, observers that join
 
 Records and snapshot bytes are never here: an answer on its way out names a range that the driver
 reads, one on its way in names what arrived by a handle that the driver understands.

@@ -226,7 +226,9 @@ def _fall_back(q: Quorum, now: Millis) -> None:
     leader = q.leader_id
     wait_ms = backoff(q)
     losses = q.losses
-    if leader not in (NO_NODE, q.config.node_id) and q.connected.get(leader, True):
+    # Connections are kept to voters: of a leader that we do not know to be one nothing is known.
+    may_be_there = leader not in q.other_voters or q.connected.get(leader, True)
+    if leader not in (NO_NODE, q.config.node_id) and may_be_there:
         follow(q, Hint(leader, q.epoch, q.leader_endpoints), now)
         q.losses = losses
     else:

@@ -4,10 +4,10 @@
                         protocol, or we have: Fatal.
   DURABLE_BEFORE_TOLD   what was fetched is on disk before the next fetch, whose offset says so.
 
-One question to the leader is open at a time: a fetch, a chunk of a snapshot, or an update of our
-own endpoints. Its answer is taken only if nothing has moved meanwhile: another epoch or state voids
-all open questions. Of the records those are appended that follow our end without gap, in ascending
-epochs, none above ours (KAFKA-18723).
+One question to the leader is open at a time: a fetch, a chunk of a snapshot, an update of our own
+endpoints, or the wish to vote. Its answer is taken only if nothing has moved meanwhile: another
+epoch or state voids all open questions. Of the records those are appended that follow our end
+without gap, in ascending epochs, none above ours (KAFKA-18723).
 
 The high watermark is the leader's, as far as our own disk reaches.
 
@@ -18,6 +18,7 @@ PreVotes or from BeginEpoch.
 from __future__ import annotations
 
 from cotidal.core.quorum.dialogue import (
+    AddVoter,
     ChunkReply,
     Fetch,
     FetchChunk,
@@ -26,6 +27,7 @@ from cotidal.core.quorum.dialogue import (
     FetchedRecords,
     FetchReply,
     MemberReply,
+    RemoveVoter,
     UpdateVoter,
 )
 from cotidal.core.quorum.effects import AppendFetched, Committed, Fatal, KeepChunk, TruncateTo
@@ -35,6 +37,7 @@ from cotidal.core.quorum.proposals import on_voters_changed
 from cotidal.core.quorum.snapshots import install, suggest_snapshot
 from cotidal.core.quorum.states import Follower, Loading, Quorum, Unattached
 from cotidal.core.quorum.transitions import ask, observe
+from cotidal.core.quorum.voters import key_of
 from cotidal.errors import ErrorCode
 from cotidal.invariants import COMMITTED_NEVER_CUT, HIGH_WATERMARK_MONOTONIC
 from cotidal.values import Millis, NodeId, Offset
@@ -118,6 +121,9 @@ def _ask_leader(q: Quorum, role: Follower, now: Millis) -> None:
         loading = role.loading
         size = q.config.chunk_bytes
         ask(q, q.leader_id, FetchChunk(q.me, q.epoch, loading.id, loading.position, size))
+    elif _should_join(q, role, now):
+        role.update_at = Millis(now + q.config.fetch_timeout_ms)
+        ask(q, q.leader_id, _joining(q))
     elif _should_update(q, role, now):
         role.update_at = Millis(now + q.config.fetch_timeout_ms)
         timeout_ms = q.config.request_timeout_ms
@@ -126,6 +132,27 @@ def _ask_leader(q: Quorum, role: Follower, now: Millis) -> None:
         ask(q, q.leader_id, update)
     else:
         ask(q, q.leader_id, _fetch(q, q.config.fetch_wait_ms))
+
+
+def _should_join(q: Quorum, role: Follower, now: Millis) -> bool:
+    """We may vote, want to, know all that is committed, and do not yet."""
+    if not (q.config.joins and q.config.can_vote) or q.is_voter or not role.has_fetched:
+        return False
+    if not q.voters.latest.can_change or (role.update_at is not None and now < role.update_at):
+        return False
+    return q.high_watermark >= role.leader_high_watermark >= 0
+
+
+def _joining(q: Quorum) -> AddVoter | RemoveVoter:
+    """Our old disk, if it still votes, goes first."""
+    timeout_ms = q.config.request_timeout_ms
+    before = q.voter_set.find(q.config.node_id)
+    if before is not None:
+        return RemoveVoter(key_of(before), timeout_ms)
+    config = q.config
+    return AddVoter(
+        q.me, config.endpoints, config.kraft_versions, timeout_ms, ack_when_committed=False
+    )
 
 
 def _should_update(q: Quorum, role: Follower, now: Millis) -> bool:

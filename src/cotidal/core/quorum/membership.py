@@ -20,7 +20,8 @@ The new voters are in force when their record is appended, and taken back if it 
 answer comes when it is committed. A leader that removes itself leads, uncounted, until then, and
 resigns; it is served as an observer afterwards, as any removed voter is.
 
-Not done: raising kraft.version from 0 to 1, and voters that add themselves.
+Not done: raising kraft.version from 0 to 1; a leader whose own listeners are others than its record
+has does not update itself.
 """
 
 from __future__ import annotations

@@ -65,6 +65,8 @@ class QuorumConfig(NamedTuple):
     """Where a node that knows no voters asks. Ids below -1 for servers whose id is unknown."""
     can_vote: bool = True
     """The node has the controller role. A broker never votes, whoever asks."""
+    joins: bool = False
+    """A controller that does not vote asks to, once it has caught up (KIP-853 auto join)."""
     kraft_versions: KRaftVersionFeature = KRaftVersionFeature(0, 1)
     election_timeout_ms: int = 1_000
     """Up to as much again is added by lot."""

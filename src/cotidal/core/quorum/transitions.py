@@ -60,6 +60,8 @@ def observe(q: Quorum, hint: Hint, now: Millis) -> bool:
         return True
     if hint.epoch < q.epoch or not is_other:
         return False
+    if q.leader_id == hint.leader_id and not q.leader_endpoints:
+        q.leader_endpoints = hint.endpoints  # of a leader that we found in our own file
     if q.leader_id == NO_NODE or (q.leader_id == hint.leader_id and isinstance(q.role, Unattached)):
         follow(q, hint, now)
         return True
