@@ -164,6 +164,14 @@ PLANS: Final[dict[str, Plan]] = {
             duty_gap_ms=150,
         ),
         Plan(
+            "clumsy",
+            "an operator asks for one thing after another that must be refused",
+            {"break": 2, "kill": 1},
+            gap_ms=2_500,
+            duties={"err": 1},
+            duty_gap_ms=40,
+        ),
+        Plan(
             "regions",
             "every node in a region of its own, up to 80 ms from the others",
             _PROCESS | _NETWORK | _SMALL | {"kill-all": 1},
