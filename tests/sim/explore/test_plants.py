@@ -43,6 +43,7 @@ def test_a_plant_is_found(name: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", list(LONGER))
 def test_a_plant_that_lies_deeper_is_found(name: str) -> None:
     assert find(name)[:2] == LONGER[name]

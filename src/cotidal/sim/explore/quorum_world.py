@@ -64,7 +64,7 @@ class Bounds(NamedTuple):
     """How much may happen in all."""
 
     epochs: int = 2
-    proposals: int = 1
+    proposals: int = 0
     timeouts: int = 2
     again: int = 0
     crashes: int = 1

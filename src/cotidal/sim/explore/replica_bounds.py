@@ -15,9 +15,9 @@ class Bounds(NamedTuple):
     lossy: bool = True
     fences: int = 1
     shrinks: int = 1
-    late: int = 1
+    late: int = 0
     resends: int = 0
-    decisions: int = 3
+    decisions: int = 2
     """Of the controller, healing included."""
     eager: bool = True
     """Metadata that changes nothing for a replica is applied at once; False: at any time."""

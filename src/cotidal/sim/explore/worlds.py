@@ -55,14 +55,29 @@ WORLDS: Final = {
             ReplicaBounds(),
         ),
         Named(
+            "replicas-late",
+            "the same with one record, and one question or answer that takes its time",
+            ReplicaBounds(records=1, late=1),
+        ),
+        Named(
+            "replicas-healing",
+            "a crash and a fence, and all that the controller decides until everybody is back",
+            ReplicaBounds(records=1, shrinks=0, decisions=99),
+        ),
+        Named(
             "replicas-min-isr-1",
-            "the same with min ISR 1 and a crash that loses nothing (kill -9)",
+            "min ISR 1, and a crash that loses nothing (kill -9)",
             ReplicaBounds(min_isr=1, lossy=False),
         ),
         Named(
             "quorum",
-            "three voters of the metadata log",
+            "three voters of the metadata log, two epochs and a crash",
             QuorumBounds(),
+        ),
+        Named(
+            "quorum-records",
+            "two epochs and a proposal, no crash",
+            QuorumBounds(proposals=1, crashes=0),
         ),
     )
 }
