@@ -2,10 +2,11 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+COMPILED := .venv-compiled
 READY  := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help demo up test test-all mutants explore lint format bench lab interop docs scripts-rewrite constraints sim-coverage clean
+.PHONY: help demo up test test-all mutants explore compiled test-compiled lint format bench lab interop docs scripts-rewrite constraints sim-coverage clean
 .DEFAULT_GOAL := help
 
 help:                 ## this list
@@ -35,6 +36,13 @@ mutants: $(READY)     ## plant bugs in copies of the product: scripts and simula
 
 explore: $(READY)     ## small worlds of the real machines, searched completely (ten minutes each at most)
 	@$(BIN)/cotidal sim explore $(ARGS)
+
+compiled:             ## the compiled build in .venv-compiled: same source, needs a C compiler, takes minutes
+	@test -d $(COMPILED) || $(PYTHON) -m venv $(COMPILED)
+	@COTIDAL_COMPILE=1 $(COMPILED)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt '.[dev]'
+
+test-compiled: compiled ## the tests of `make test`, against the compiled build
+	@$(COMPILED)/bin/python -m pytest -n 2 -m 'not slow and not interop and not plain' tests
 
 lint: $(READY)        ## ruff, mypy strict, import contracts, generated code up to date
 	@$(BIN)/ruff check .
@@ -72,4 +80,4 @@ constraints: $(READY) ## write constraints.txt from what is installed now
 	@mv constraints.new constraints.txt
 
 clean:
-	rm -rf $(VENV) site build dist
+	rm -rf $(VENV) $(COMPILED) site build dist

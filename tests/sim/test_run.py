@@ -105,6 +105,7 @@ def test_a_run_without_faults_retries_nothing() -> None:
     assert "a produce without an answer" not in outcome.seen
 
 
+@pytest.mark.plain
 def test_a_consumer_that_never_reads_to_the_end_breaks_a_promise(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

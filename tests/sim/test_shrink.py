@@ -87,6 +87,7 @@ def test_times_are_rounded_where_it_makes_no_difference() -> None:
     assert list(map(str, found.script.schedule)) == ["at 1.000 kill 2 for 0.100"]
 
 
+@pytest.mark.plain
 def test_a_planted_bug_ends_as_a_script_that_shows_it_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -140,6 +140,7 @@ def test_a_count_is_held_against_the_smallest_elements_that_could_follow(
         read_count(frame, 0, smallest)
 
 
+@pytest.mark.plain
 def test_elements_are_counted_over_all_arrays_of_a_message(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -101,6 +101,7 @@ def test_leaders_stay_where_they_are_when_rebalancing_is_off(scene):
     assert cluster.partition().leader == 2
 
 
+@pytest.mark.plain
 def test_full_pass_is_followed_by_another_after_a_pause(scene, monkeypatch):
     monkeypatch.setattr(elections, "ELECTIONS_PER_PASS_MAX", 2)
     monkeypatch.setattr(duties_of_term, "ELECTIONS_PER_PASS_MAX", 2)

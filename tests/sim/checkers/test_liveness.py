@@ -123,6 +123,7 @@ def test_what_is_missing_is_said(breaking: Callable[[Run], None], promise: str) 
     assert promise in found
 
 
+@pytest.mark.plain
 def test_a_stable_offset_that_stays_behind_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     run = settled_run()
     monkeypatch.setattr(Replica, "last_stable_offset", property(lambda _: Offset(0)))

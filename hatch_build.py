@@ -1,0 +1,148 @@
+"""The compiled build: ``COTIDAL_COMPILE=1 pip install .`` compiles the rooms of ROOMS with mypyc.
+
+The source is the same: it runs as plain Python, and every compiled module keeps its ``.py`` beside
+it for tracebacks. Without the variable, and in an editable install, nothing here happens and the
+wheel is pure. Needs a C compiler; takes some minutes.
+
+Compiled is what decides and what every request passes through. Modules that hold little but
+NamedTuples (messages, events, effects) stay as they are: compiled code reads their fields by
+position either way.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+PACKAGE: Final = "cotidal"
+ROOMS: Final = (
+    "errors.py",
+    "settings.py",
+    "wire/*.py",
+    "wire/codec/__init__.py",
+    "wire/codec/rpc/fetch.py",
+    "wire/codec/rpc/produce.py",
+    "core/machine.py",
+    "core/cluster/*.py",
+    "core/partition/*.py",
+    "core/quorum/*.py",
+    "api/fetch.py",
+    "api/produce.py",
+    "api/quorum_talk.py",
+    "api/to_controller.py",
+    "node/*.py",
+    "log/flush.py",
+    "log/index.py",
+    "log/log.py",
+    "log/memory.py",
+    "log/pieces.py",
+    "log/roll.py",
+    "log/segment.py",
+    "broker/connection.py",
+    "broker/counters.py",
+    "broker/server.py",
+    "sim/agenda.py",
+    "sim/clock.py",
+    "sim/disk.py",
+    "sim/network.py",
+    "sim/peers.py",
+    "sim/process.py",
+    "sim/server.py",
+    "sim/world.py",
+    "sim/checkers/*.py",
+    "sim/workloads/*.py",
+)
+PLAIN: Final = (
+    "wire/compression.py",
+    "core/quorum/dialogue.py",
+    "core/*/effects.py",
+    "core/*/events.py",
+    "node/effects.py",
+    "node/events.py",
+)
+"""Of these: values only, or work that is done elsewhere."""
+
+NEEDS: Final = ["mypy>=1.19", "setuptools>=65"]
+
+
+class CompileHook(BuildHookInterface[Any]):
+    PLUGIN_NAME = "custom"
+
+    def dependencies(self) -> list[str]:
+        return NEEDS if _is_wanted() else []
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        if not _is_wanted() or version == "editable":
+            return
+        self._work = Path(tempfile.mkdtemp(prefix="cotidal-compiled-"))
+        shutil.copytree(Path(self.root) / "src" / PACKAGE, self._work / PACKAGE)
+        compile_rooms(self._work)
+        for made in (*self._work.glob("*.so"), *(self._work / PACKAGE).rglob("*.so")):
+            build_data["force_include"][str(made)] = str(made.relative_to(self._work))
+        build_data["pure_python"] = False
+        build_data["infer_tag"] = True
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        if hasattr(self, "_work"):
+            shutil.rmtree(self._work)
+
+
+def compile_rooms(tree: Path, *, optimise: str = "2") -> None:
+    """Extension modules beside their sources in ``tree``, which holds a copy of the package."""
+    from mypyc.build import mypycify
+    from mypyc.ir.rtypes import object_rprimitive
+    from mypyc.primitives.registry import builtin_names, load_address_op
+    from setuptools import Distribution
+
+    # A NamedTuple's field of type object is looked up among the module's names without these.
+    for name, place in (("object", "PyBaseObject_Type"), ("memoryview", "PyMemoryView_Type")):
+        if f"builtins.{name}" not in builtin_names:
+            load_address_op(f"builtins.{name}", object_rprimitive, place)
+    config = tree / "mypy.ini"
+    config.write_text("[mypy]\nignore_missing_imports = True\n")  # types of libraries: not needed
+    with _within(tree):
+        extensions = mypycify(
+            [f"--config-file={config}", *map(str, modules(Path(PACKAGE)))],
+            opt_level=optimise,
+            debug_level="0",
+            multi_file=True,
+        )
+        building = Distribution({"name": PACKAGE, "ext_modules": extensions})
+        command: Any = building.get_command_obj("build_ext")
+        command.inplace = True
+        command.parallel = os.cpu_count()
+        command.ensure_finalized()
+        command.run()
+
+
+def modules(package: Path) -> list[Path]:
+    """The sources that are compiled."""
+    plain = {path for pattern in PLAIN for path in package.glob(pattern)}
+    found = {path for pattern in ROOMS for path in package.glob(pattern)}
+    return sorted(path for path in found - plain if path.stat().st_size)
+
+
+def _is_wanted() -> bool:
+    return os.environ.get("COTIDAL_COMPILE", "") not in ("", "0")
+
+
+@contextmanager
+def _within(directory: Path) -> Iterator[None]:
+    before = os.getcwd()
+    os.chdir(directory)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+
+
+if __name__ == "__main__":
+    compile_rooms(Path(sys.argv[1]), optimise=os.environ.get("COTIDAL_OPTIMISE", "2"))
