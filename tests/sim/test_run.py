@@ -144,7 +144,8 @@ def test_a_run_under_an_empty_schedule_meets_no_fault() -> None:
 def test_a_seed_that_ever_failed_holds(name: str, seed: int) -> None:
     """The corpus: what the simulator once found stays looked at.
 
-    lossy-disk 2016: the log of a deleted topic was adopted by its namesake after a power cut.
+    lossy-disk 2016: the log of a deleted topic was adopted by its namesake after a power cut
+    (found before schedules were drawn ahead; the seed is another run since).
     reconfiguration 2002: a voter that was removed while away never found back to the leader.
     joining 8: the same, with a leader that it had never known as a voter.
     rules 2: a leader took a smaller ISR from an answer that had overtaken a higher
