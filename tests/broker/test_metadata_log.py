@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+import threading
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
 import pytest
@@ -316,3 +317,26 @@ def test_a_damaged_snapshot_is_told_at_start_and_an_irreplaceable_one_keeps_from
 def spoil(files: MemoryFiles, id_: SnapshotId) -> None:
     path = f"/data/__cluster_metadata-0/{id_.end_offset:020d}-{id_.epoch:010d}.checkpoint"
     files.write(path, files.read(path)[:-5])
+
+
+def test_a_vote_does_not_wait_for_a_snapshot_that_is_being_written() -> None:
+    may_go_on = threading.Event()
+
+    class Slow(tuple[Any, ...]):
+        __slots__ = ()
+
+        def __iter__(self) -> Iterator[Any]:
+            assert may_go_on.wait(20)
+            return super().__iter__()
+
+    async def write(world: World) -> None:
+        world.log.write_snapshot(written()._replace(records=Slow((TOPIC,))))
+        await world.persisted(1, QuorumState(STATE))
+        assert [type(event) for event in world.posted] == [Persisted]
+        may_go_on.set()
+        await until_posted(world, SnapshotWritten)
+
+    try:
+        play(MemoryFiles(), write)
+    finally:
+        may_go_on.set()

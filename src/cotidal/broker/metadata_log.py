@@ -2,8 +2,10 @@
 
 A Persist is answered when all of it is on the disk, in order. It has a thread of its own: an
 election or a new topic never waits behind a partition's flush. Reads, for other nodes that follow,
-and snapshots are done in the same thread and in order with the writes. If this log fails the node
-cannot keep its promises: it is told to stop, with a sentence.
+are done in the same thread and in order with the writes. A snapshot of a large cluster takes long
+to put into bytes: that is done in another thread, so that no vote waits for it, and only its last
+step, the sync and the name, in this one. If this log fails the node cannot keep its promises: it is
+told to stop, with a sentence.
 """
 
 from __future__ import annotations
@@ -76,6 +78,10 @@ class MetadataLog:
         self._post = post
         self._on_broken = on_broken
         self._worker = Worker(loop, "cotidal-metadata", on_fault)
+        self._new_scribe = partial(Worker, loop, "cotidal-snapshot", on_fault)
+        self._scribe: Worker | None = None
+        """Not there before the first snapshot is written."""
+        self._is_closed = False
         try:
             self._store = MetadataStore(
                 files,
@@ -120,7 +126,10 @@ class MetadataLog:
         self._worker.submit(partial(self._write, effect.writes), partial(self._persisted, effect))
 
     def write_snapshot(self, effect: WriteSnapshot) -> None:
-        self._worker.submit(partial(self._write_snapshot, effect), self._snapshot_written)
+        if self._scribe is None:
+            self._scribe = self._new_scribe()
+        work = partial(self._store.snapshots.begin, _key(effect.id), encode_snapshot(effect))
+        self._scribe.submit(work, partial(self._finish_snapshot, effect.id))
 
     def read_snapshot(self, effect: ReadSnapshot) -> None:
         work = partial(
@@ -146,11 +155,17 @@ class MetadataLog:
         self._worker.submit(work, partial(self._read_done, effect.token))
 
     def close(self) -> None:
-        """After everything that was asked for is done."""
+        """After everything that was asked for is done; but a snapshot can wait for another life."""
+        self._is_closed = True
+        if self._scribe is not None:
+            self._scribe.stop()
         self._worker.stop()
         self._store.close()
 
     def abandon(self) -> None:
+        self._is_closed = True
+        if self._scribe is not None:
+            self._scribe.abandon()
         self._worker.abandon()
 
     def _persisted(self, effect: Persist, outcome: Outcome[StoredSnapshot | None]) -> None:
@@ -159,6 +174,12 @@ class MetadataLog:
             self._post(Persisted(effect.token, installed))
         else:
             self._fail(outcome)
+
+    def _finish_snapshot(self, id_: SnapshotId, outcome: Outcome[None]) -> None:
+        if isinstance(outcome, Failed):
+            self._fail(outcome)
+        elif not self._is_closed:
+            self._worker.submit(partial(self._name_snapshot, id_), self._snapshot_written)
 
     def _snapshot_written(self, outcome: Outcome[SnapshotWritten]) -> None:
         if isinstance(outcome, Done):
@@ -219,10 +240,8 @@ class MetadataLog:
             store.flush()
         return installed
 
-    def _write_snapshot(self, effect: WriteSnapshot) -> SnapshotWritten:
-        key = _key(effect.id)
-        self._store.snapshots.begin(key, encode_snapshot(effect))
-        return SnapshotWritten(effect.id, self._store.finish_snapshot(key, wall_millis()))
+    def _name_snapshot(self, id_: SnapshotId) -> SnapshotWritten:
+        return SnapshotWritten(id_, self._store.finish_snapshot(_key(id_), wall_millis()))
 
 
 def encode_snapshot(effect: WriteSnapshot) -> Iterator[bytes]:
