@@ -81,6 +81,7 @@ OTHER_CONSTANTS = {
     "COTIDAL_LOG_DIRS",
     "NO_COLOR",
     "NOT_SERVED",  # tools/reference_apis.py
+    "TYPE_CHECKING",  # Python's
 }
 
 
