@@ -92,7 +92,7 @@ def _options() -> argparse.Namespace:
     alone = parser.add_mutually_exclusive_group()
     alone.add_argument("--scripts", action="store_true", help="the scripts alone")
     alone.add_argument("--campaign", action="store_true", help="the campaign alone")
-    parser.add_argument("--seeds", type=int, default=100, help="runs a bug at most (100)")
+    parser.add_argument("--seeds", type=int, default=500, help="runs a bug at most (500)")
     parser.add_argument("--seconds", type=float, default=600, help="a bug at most (600)")
     parser.add_argument("--jobs", type=int, default=2, help="processes (2)")
     parser.add_argument("--afresh", action="store_true", help="from seed 1, not from the stories")
