@@ -18,6 +18,12 @@ def test_a_world_is_told_with_its_bounds_and_its_size(offline: Any) -> None:
     assert " states, " in size
 
 
+def test_sleep_sets_see_as_many_states(offline: Any) -> None:
+    plain = json.loads(offline(*SMALL, "--json").out)
+    reduced = json.loads(offline(*SMALL, "--sleep-sets", "--json").out)
+    assert (reduced["states"], reduced["complete"]) == (plain["states"], True)
+
+
 def test_json_has_one_object_a_world(offline: Any) -> None:
     told = json.loads(offline(*SMALL, "--json").out)
     assert (told["world"], told["complete"], told["broken"]) == ("replicas", True, [])

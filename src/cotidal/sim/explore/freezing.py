@@ -120,9 +120,6 @@ class Table(Generic[ValueT]):
         for value in first:
             self.number(value)
 
-    def __len__(self) -> int:
-        return len(self.values)
-
     def number(self, value: ValueT) -> int:
         key = (value.__class__, value)
         known = self._numbers.get(key)

@@ -25,9 +25,6 @@ class Parcels(Generic[MessageT]):
         self._changed: dict[tuple[int, int, tuple[int, ...]], int] = {}
         self._kept: dict[tuple[int, object], int] = {}
 
-    def __len__(self) -> int:
-        return len(self._bags)
-
     def held(self, bag: int) -> tuple[int, ...]:
         """The numbers of the messages in a bag, ascending."""
         return self._bags.values[bag]

@@ -57,7 +57,6 @@ FIRST_ID: Final = 7001
 VOTERS: Final = tuple(NodeId(FIRST_ID + place) for place in range(3))
 NOW: Final = Millis(0)
 LATER: Final = Millis(1)
-LONG_AGO: Final = Millis(-(1 << 40))
 FIRST_ASK: Final = 1_000
 WAITED_FOR: Final = ev.AskId(1)
 NOBODY_WAITS: Final = ev.AskId(0)
