@@ -21,7 +21,7 @@ NOT_AT_START = (
     "cotidal.testing",
     "cotidal.api.refusing",
     "cotidal.messages.records.group",
-    "cotidal.messages.rpc.create_topics",
+    "cotidal.messages.rpc.create_partitions",
     "cotidal.messages.rpc.incremental_alter_configs",
     "cotidal.wire.codec.rpc",
 )

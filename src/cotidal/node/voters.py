@@ -14,9 +14,9 @@ from typing import Final, NamedTuple
 
 from cotidal.api import add_raft_voter as adding
 from cotidal.api import describe_quorum as describing
-from cotidal.api import refusing
 from cotidal.api import remove_raft_voter as removing
 from cotidal.api.asked import Asked
+from cotidal.api.registry import refusals
 from cotidal.core.quorum.states import Leader
 from cotidal.errors import ErrorCode, Refusal
 from cotidal.messages.rpc.add_raft_voter import AddRaftVoterRequest
@@ -108,7 +108,7 @@ def _may_answer(state: NodeState, slot: Slot) -> bool:
     listener = slot.connection.listener
     if listener in controllers and listener not in clients:
         request = slot.request
-        _answer(state, slot, refusing.not_controller(request.api_key, request.message))
+        _answer(state, slot, refusals().not_controller(request.api_key, request.message))
     else:
         controller.forward(state, slot)
     return False
