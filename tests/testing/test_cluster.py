@@ -20,7 +20,8 @@ def write(bootstrap: str, *values: str) -> None:
 
 
 def read(bootstrap: str, count: int) -> list[str]:
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "-", "log_level": 0, **QUICK})
+    settings = {"bootstrap.servers": bootstrap, "group.id": "-", "enable.auto.commit": False}
+    consumer = Consumer({"log_level": 0, **settings, **QUICK})
     consumer.assign([TopicPartition("orders", 0, 0)])
     found = [message.value() or b"" for message in consumer.consume(count, 20)]
     consumer.close()
