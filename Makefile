@@ -6,7 +6,7 @@ COMPILED := .venv-compiled
 READY  := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help demo up test test-all mutants explore compiled test-compiled lint format bench lab interop docs scripts-rewrite constraints sim-coverage clean
+.PHONY: help demo up test test-all mutants campaign explore compiled test-compiled lint format bench lab interop docs scripts-rewrite constraints sim-coverage clean
 .DEFAULT_GOAL := help
 
 help:                 ## this list
@@ -33,6 +33,9 @@ test-all: lint        ## and what takes longer
 
 mutants: $(READY)     ## plant bugs in copies of the product: scripts and simulator must find them
 	@$(BIN)/python -m tests.mutants $(ARGS)
+
+campaign: $(READY)    ## simulated clusters under faults: make campaign PLAN=harsh SEEDS=1000
+	@$(BIN)/cotidal sim run --plan $(or $(PLAN),harsh) --seeds $(or $(SEEDS),1000) $(ARGS)
 
 explore: $(READY)     ## small worlds of the real machines, searched completely (ten minutes each at most)
 	@$(BIN)/cotidal sim explore $(ARGS)
