@@ -139,7 +139,7 @@ def test_a_run_under_an_empty_schedule_meets_no_fault() -> None:
 
 @pytest.mark.parametrize(
     ("name", "seed"),
-    [("lossy-disk", 2016), ("reconfiguration", 2002), ("joining", 8), ("rules", 2)],
+    [("lossy-disk", 2016), ("reconfiguration", 2002), ("joining", 8), ("rules", 2), ("harsh", 12)],
 )
 def test_a_seed_that_ever_failed_holds(name: str, seed: int) -> None:
     """The corpus: what the simulator once found stays looked at.
@@ -150,6 +150,8 @@ def test_a_seed_that_ever_failed_holds(name: str, seed: int) -> None:
     joining 8: the same, with a leader that it had never known as a voter.
     rules 2: a leader took a smaller ISR from an answer that had overtaken a higher
     min.insync.replicas, and committed without members that could still be elected.
+    harsh 12: a controller that lost its office while a topic was being created for somebody who had
+    asked for it could not say so, and stopped.
     """
     outcome = run(seed, PLANS[name])
     assert outcome.broken is None, outcome.sentence

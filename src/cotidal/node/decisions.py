@@ -139,11 +139,7 @@ def deactivate(state: NodeState) -> None:
     duty.controller = duty.duties = None
     lost, duty.in_flight = duty.in_flight, deque()
     for waiting in lost:
-        match waiting.then:
-            case Answer(slot, _) | AnswerAgain(slot):
-                refuse(state, slot)
-            case Nothing():
-                pass
+        _give_up(state, waiting.then)
 
 
 def submit(state: NodeState, records: tuple[MetadataRecord, ...], then: Then) -> None:
@@ -170,9 +166,16 @@ def on_placed(state: NodeState, proposal: Proposal, base_offset: Offset) -> None
 
 
 def on_refused(state: NodeState, proposal: Proposal) -> None:
-    match proposal.then:
-        case Answer(slot, _) | AnswerAgain(slot):
+    _give_up(state, proposal.then)
+
+
+def _give_up(state: NodeState, then: Then) -> None:
+    """It may never be committed: whoever waits for it is told what is known now."""
+    match then:
+        case Answer(slot, _):
             refuse(state, slot)
+        case AnswerAgain(slot):
+            state.again.append(slot)
         case Nothing():
             pass
 
