@@ -139,7 +139,14 @@ def test_a_run_under_an_empty_schedule_meets_no_fault() -> None:
 
 @pytest.mark.parametrize(
     ("name", "seed"),
-    [("lossy-disk", 2016), ("reconfiguration", 2002), ("joining", 8), ("rules", 2), ("harsh", 12)],
+    [
+        ("lossy-disk", 2016),
+        ("reconfiguration", 2002),
+        ("joining", 8),
+        ("rules", 2),
+        ("harsh", 12),
+        ("harsh", 899),
+    ],
 )
 def test_a_seed_that_ever_failed_holds(name: str, seed: int) -> None:
     """The corpus: what the simulator once found stays looked at.
@@ -152,6 +159,8 @@ def test_a_seed_that_ever_failed_holds(name: str, seed: int) -> None:
     min.insync.replicas, and committed without members that could still be elected.
     harsh 12: a controller that lost its office while a topic was being created for somebody who had
     asked for it could not say so, and stopped.
+    harsh 899: a follower that was cut to where its leader's log begins, inside a batch, waited
+    there for ever.
     """
     outcome = run(seed, PLANS[name])
     assert outcome.broken is None, outcome.sentence

@@ -453,6 +453,22 @@ def test_ends_of_another_epoch_are_dropped() -> None:
     assert on_leader_ends(replica, LeaderEnds(asks, Offset(0), Offset(2))) == ()
 
 
+def test_a_log_of_which_the_leader_has_deleted_everything_takes_the_batch_its_log_starts_in() -> (
+    None
+):
+    """Cut to where the leader's log begins, it would wait there for ever otherwise."""
+    replica = following(start=6, end=16, hw=14, epochs=((0, 6),))
+    taken = batches((15, 2, 5), (17, 3, 5))
+    reply = answer(asked(replica), hw=20, start=16, taken=taken)
+    assert on_answered(replica, reply, NOW) == (StartOver(Offset(15)),)
+
+
+def test_a_log_that_has_records_of_the_leader_is_not_given_up_for_a_batch_that_overlaps() -> None:
+    replica = following(start=6, end=16, hw=14, epochs=((0, 6),))
+    reply = answer(asked(replica), hw=20, start=15, taken=batches((15, 2, 5)))
+    assert on_answered(replica, reply, NOW) == ()
+
+
 def test_a_leader_log_that_starts_inside_a_batch_is_copied_from_the_batchs_base() -> None:
     replica = following(start=57, end=57, hw=57, epochs=())
     taken = batches((50, 10, 5))

@@ -133,7 +133,7 @@ def on_answered(replica: Replica, answered: Answered, now: Millis) -> tuple[Part
         return _on_diverged(replica, following, answered.diverging, now)  # F3
     taken = _batches_to_take(answered.batches, answered.question.leader_epoch)
     if taken.headers and taken.headers[0].base_offset < replica.end_offset:
-        return _on_overlapped(replica, following, taken, now)  # F7
+        return _on_overlapped(replica, following, taken, answered.start_offset, now)  # F7
     following.leader_high_watermark = answered.high_watermark
     following.leader_start = answered.start_offset
     if not taken.headers:
@@ -247,11 +247,16 @@ def _on_diverged(
 
 
 def _on_overlapped(
-    replica: Replica, following: Following, taken: Batches, now: Millis
+    replica: Replica, following: Following, taken: Batches, leader_start: Offset, now: Millis
 ) -> tuple[PartitionEffect, ...]:
-    """F7. Anything but a first batch that the leader's log start cuts through is not to be had."""
+    """F7. Anything but a first batch that the leader's log start cuts through is not to be had.
+
+    It is taken by a log that has nothing else: one that is empty, or whose records are all deleted
+    at the leader, as after a cut to the very offset where the leader's log begins.
+    """
     first = taken.headers[0]
-    if replica.start_offset < replica.end_offset or first.next_offset <= replica.end_offset:
+    has_more = replica.start_offset < replica.end_offset and leader_start < replica.end_offset
+    if has_more or first.next_offset <= replica.end_offset:
         following.not_before = Millis(now + BACK_OFF_MS)
         return ()
     following.held = taken

@@ -20,6 +20,7 @@ class PartitionGhost:
     __slots__ = (
         "canon",
         "covered",
+        "deleted_below",
         "fetched",
         "leaders",
         "proposed",
@@ -43,6 +44,9 @@ class PartitionGhost:
         """The last proposal of an ISR that was looked at."""
         self.covered: tuple[object, ...] = ()
         """What was looked at when the leader's ISR was last compared with the controller's."""
+        self.deleted_below = 0
+        """The furthest that any replica's log has begun. What a slow replica still holds below is
+        of no concern: it may be what nobody else ever had, cut to where its leader's log begins."""
         self.fetched: dict[int, tuple[int, int]] = {}
         """Follower -> broker epoch and leader epoch of its last fetch."""
 

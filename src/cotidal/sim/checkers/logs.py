@@ -69,6 +69,7 @@ class LogChecker:
         mirrors = [(key[0], mirror) for key, mirror in self._ghost.mirrors.items()]
         for node_id, mirror in (*mirrors, *self._ghost.metadata_mirrors.items()):
             anew = Mirror(mirror.log, mirror.name)
+            anew.deleted_below = mirror.deleted_below
             with self._world.machines[node_id].files.unharmed():
                 anew.read_on()
             kept = [held for held in mirror.batches if held.next_offset > mirror.log.start_offset]
@@ -109,11 +110,13 @@ class LogChecker:
                 name = f"{partition} of node {process.node_id}"
                 mirror = Mirror(log, name, hosted.replica.topic_id)
                 self._ghost.mirrors[process.node_id, partition] = mirror
+            seen = self._ghost.partition(hosted.replica.topic_id, partition.partition)
+            seen.deleted_below = max(seen.deleted_below, log.start_offset)
+            mirror.deleted_below = seen.deleted_below
             with process.machine.files.unharmed():
                 fresh = mirror.read_on()
             if fresh:
-                seen = self._ghost.partition(hosted.replica.topic_id, partition.partition)
-                self._remember(mirror, fresh, seen.writers)
+                self._remember(mirror, fresh, seen)
             replica = hosted.replica
             told = replica.is_steady and replica.start_offset == log.start_offset
             if told and replica.offline_reason is None:
@@ -136,14 +139,15 @@ class LogChecker:
         self,
         mirror: Mirror,
         fresh: list[Held],
-        writers: dict[tuple[int, int], tuple[int, int, int]],
+        seen: PartitionGhost,
     ) -> None:
+        writers, start = seen.writers, seen.deleted_below
         before = mirror.before(fresh[0])
         for held in fresh:
             place = (held.base_offset, held.epoch)
             said = (held.crc, *((-1, -1) if before is None else (before.base_offset, before.epoch)))
             known = writers.setdefault(place, said)
-            if known != said and (known[0] != said[0] or (known[1] >= 0 and said[1] >= 0)):
+            if known != said and (known[0] != said[0] or min(known[1], said[1]) >= start):
                 raise Violation(
                     LOG_PREFIXES_MATCH,
                     f"{mirror.name} at offset {held.base_offset}, epoch {held.epoch}: checksum"
@@ -249,6 +253,8 @@ class LogChecker:
             if held.base_offset >= committed:
                 break
             mirror.compared += 1
+            if held.base_offset < seen.deleted_below:
+                continue
             said = (held.epoch, held.crc)
             if canon.setdefault(held.base_offset, said) != said:
                 raise Violation(

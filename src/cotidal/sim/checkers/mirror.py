@@ -35,6 +35,7 @@ class Mirror:
         "bases",
         "batches",
         "compared",
+        "deleted_below",
         "epochs",
         "log",
         "name",
@@ -53,6 +54,8 @@ class Mirror:
         """How many acknowledged batches have been looked for here and found."""
         self.compared = 0
         """How many batches are known to be those that were committed."""
+        self.deleted_below = 0
+        """Records below are gone where they count, whatever is still held of them here."""
         self.epochs: list[tuple[int, int]] = []
         """Each epoch that wrote here, with the offset of its first batch."""
 
@@ -142,7 +145,9 @@ class Mirror:
                 )
         if held.producer is not None:
             twin = self._sequences.setdefault(held.producer, held.base_offset)
-            if twin != held.base_offset:
+            if twin < self.deleted_below:  # and with it what was known of its producer
+                self._sequences[held.producer] = held.base_offset
+            elif twin != held.base_offset:
                 raise Violation(
                     IDEMPOTENT_ONCE,
                     f"{self.name} holds the batch of producer, epoch, sequence {held.producer} at"

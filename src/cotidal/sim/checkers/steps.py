@@ -90,10 +90,10 @@ class StepChecker:
                     for topic in request.message.topics:  # type: ignore[attr-defined]
                         for asked in topic.partitions:
                             seen = self._ghost.partition(topic.topic_id, asked.partition)
-                            seen.fetched[state.replica_id] = (
-                                state.replica_epoch,
-                                asked.current_leader_epoch,
-                            )
+                            as_whom = (state.replica_epoch, asked.current_leader_epoch)
+                            # One that comes late tells nothing new.
+                            before = seen.fetched.get(state.replica_id, as_whom)
+                            seen.fetched[state.replica_id] = max(before, as_whom)
 
     def _look_at_replica(self, process: Process, replica: Replica) -> None:
         if not (
