@@ -91,9 +91,10 @@ class StepChecker:
                         for asked in topic.partitions:
                             seen = self._ghost.partition(topic.topic_id, asked.partition)
                             as_whom = (state.replica_epoch, asked.current_leader_epoch)
+                            follower = state.replica_id
                             # One that comes late tells nothing new.
-                            before = seen.fetched.get(state.replica_id, as_whom)
-                            seen.fetched[state.replica_id] = max(before, as_whom)
+                            if follower not in seen.fetched or seen.fetched[follower] < as_whom:
+                                seen.fetched[follower] = as_whom
 
     def _look_at_replica(self, process: Process, replica: Replica) -> None:
         if not (
