@@ -161,6 +161,7 @@ def test_a_seed_that_ever_failed_holds(name: str, seed: int) -> None:
     asked for it could not say so, and stopped.
     harsh 899: a follower that was cut to where its leader's log begins, inside a batch, waited
     there for ever.
+    bad-disks 4000: a node that is no controller could not refuse AssignReplicasToDirs, and stopped.
     """
     outcome = run(seed, PLANS[name])
     assert outcome.broken is None, outcome.sentence

@@ -12,8 +12,10 @@ from cotidal.messages.rpc import (
     alter_configs,
     alter_partition,
     alter_partition_reassignments,
+    assign_replicas_to_dirs,
     broker_heartbeat,
     broker_registration,
+    controller_registration,
     create_partitions,
     create_topics,
     delete_topics,
@@ -91,12 +93,18 @@ def _whole(request: object) -> object:
     match request:
         case alter_partition.AlterPartitionRequest():
             return alter_partition.AlterPartitionResponse(error_code=_ERROR)
+        case assign_replicas_to_dirs.AssignReplicasToDirsRequest():
+            return assign_replicas_to_dirs.AssignReplicasToDirsResponse(error_code=_ERROR)
         case broker_registration.BrokerRegistrationRequest():
             return broker_registration.BrokerRegistrationResponse(error_code=_ERROR)
         case broker_heartbeat.BrokerHeartbeatRequest():
             return broker_heartbeat.BrokerHeartbeatResponse(error_code=_ERROR)
         case allocate_producer_ids.AllocateProducerIdsRequest():
             return allocate_producer_ids.AllocateProducerIdsResponse(error_code=_ERROR)
+        case controller_registration.ControllerRegistrationRequest():
+            return controller_registration.ControllerRegistrationResponse(
+                error_code=_ERROR, error_message=_WHY
+            )
         case elect_leaders.ElectLeadersRequest():
             return elect_leaders.ElectLeadersResponse(error_code=_ERROR)
         case alter_partition_reassignments.AlterPartitionReassignmentsRequest():
