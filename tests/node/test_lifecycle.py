@@ -9,7 +9,7 @@ from cotidal.messages.records.metadata import (
     UnregisterBrokerRecord,
 )
 from cotidal.messages.rpc.create_topics import CreatableTopic, CreateTopicsRequest
-from cotidal.node import controller, decisions
+from cotidal.node import controller, decisions, doubts, lifecycle
 from cotidal.node.effects import MetadataBatch, OpenLog
 from cotidal.node.events import Ticked
 from cotidal.values import Millis, WallMillis
@@ -61,3 +61,17 @@ def test_a_broker_that_was_unregistered_registers_again_and_serves() -> None:
     assert create(node, "more").error_code == 0
     assert written(node.ask(*produce(b"y", topic="more"))) == (0, 0)
     assert written(node.ask(*produce(b"y"))) == (0, 1)
+
+
+def test_the_last_nodes_of_a_cluster_do_not_wait_for_a_controller_that_cannot_be() -> None:
+    node = node_with()
+    state = node.node._state
+    state.life.stage = lifecycle.Stage.LEAVING
+    state.life.next_beat = None
+    state.life.leave_by = Millis(state.now + lifecycle.LEAVE_ALONE_MS)
+    lifecycle.pump(state)
+    assert not state.gone
+    for voter in state.quorum.machine.state.voter_set.ids:
+        doubts.on_lost(state, voter, refused=True)
+    lifecycle.pump(state)
+    assert state.gone
