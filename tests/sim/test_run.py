@@ -146,6 +146,11 @@ def test_a_run_under_an_empty_schedule_meets_no_fault() -> None:
         ("rules", 2),
         ("harsh", 12),
         ("harsh", 899),
+        ("harsh", 77),
+        ("harsh", 123),
+        ("harsh", 473),
+        ("harsh", 592),
+        ("bad-disks", 4000),
     ],
 )
 def test_a_seed_that_ever_failed_holds(name: str, seed: int) -> None:
