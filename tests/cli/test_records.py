@@ -128,6 +128,8 @@ def follow(node: str, topic: str) -> subprocess.Popen[bytes]:
         [sys.executable, "-m", "cotidal", "consume", topic, "--bootstrap", node],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        # A shell that runs the tests in the background has them and their children ignore it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
 
