@@ -19,6 +19,7 @@ from types import FrameType
 from typing import NoReturn
 
 from bench import apache_kafka, cotidal_cluster
+from bench.failover import Failed
 from bench.load import LoadFailed
 from bench.run import Contestant, Run, full, quick, say
 from bench.server import ServerFailed
@@ -43,7 +44,7 @@ def main() -> int:
         ) as work:
             run = Run(contestants, plan, Path(work))
             run.measure()
-    except (ServerFailed, LoadFailed, apache_kafka.KafkaMissing) as failure:
+    except (ServerFailed, LoadFailed, Failed, apache_kafka.KafkaMissing) as failure:
         say("")
         print(failure, file=sys.stderr)
         return 1

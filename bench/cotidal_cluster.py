@@ -23,7 +23,11 @@ def recipe(brokers: int, directory: Path, python: str = sys.executable) -> Recip
         *("--data", str(directory / "data")),
         *("--port", str(ports[0])),
     )
-    return Recipe("cotidal", (command,), ports[:brokers], directory)
+    homes = [directory / f"data/node-{node}" for node in range(1, brokers + 1)]
+    if brokers == 1:
+        homes = [directory / "data"]
+    pid_files = tuple(home / "pid" for home in homes)
+    return Recipe("cotidal", (command,), ports[:brokers], directory, pid_files)
 
 
 def _compile_bytecode(python: str) -> None:

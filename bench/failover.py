@@ -1,9 +1,8 @@
 """``python -m bench.failover``: kill -9 of leaders, and how long until writes go on.
 
 Three brokers, three partitions on all of them, min.insync.replicas=2, a producer with acks=all.
-Every
-other kill strikes a node that is also the active controller. For each kill the longest time between
-two acknowledgements after it, with two clients:
+Every other kill strikes a node that is also the active controller. For each kill the longest time
+between two acknowledgements after it, with two clients:
 
   quick     librdkafka with short back-offs (those of a program that cares)
   default   librdkafka as it comes
@@ -23,7 +22,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -86,12 +85,77 @@ class Ledger:
         self.values.append(value)
 
 
+def strike(
+    pid: int, bootstrap: str, topic: str, number: int, ledger: Ledger, settings: Mapping[str, Any]
+) -> float:
+    """Kill the process that leads the partition while it is written to: the longest silence.
+
+    The producer is a new one: its back-off from a kill before would be measured otherwise."""
+    producer = Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "acks": "all",
+            "linger.ms": 0,
+            "enable.idempotence": True,
+            "log_level": 0,
+            **settings,
+        }
+    )
+    _write(producer, topic, number, ledger, BEFORE)
+    killed = time.monotonic()
+    os.kill(pid, signal.SIGKILL)
+    _write(producer, topic, number, ledger, AFTER)
+    producer.flush(PATIENCE_S)
+    return max(after - before for before, after in pairwise(ledger.times) if after > killed)
+
+
+def _write(producer: Producer, topic: str, number: int, ledger: Ledger, more: int) -> None:
+    """On and on, until so many more have been acknowledged."""
+    wanted = len(ledger.values) + more
+    deadline = time.monotonic() + PATIENCE_S
+    while len(ledger.values) < wanted:
+        if time.monotonic() > deadline:
+            raise Failed(f"no write was acknowledged for {PATIENCE_S} s")
+        producer.produce(topic, os.urandom(16), partition=number, on_delivery=ledger)
+        producer.poll(0.002)
+
+
+def read_back(bootstrap: str, topic: str, partitions: int, wanted: set[bytes]) -> None:
+    """Everything that was acknowledged is there, or Failed."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "failover",
+            "enable.auto.commit": False,
+            "log_level": 0,
+        }
+    )
+    consumer.assign([TopicPartition(topic, number, 0) for number in range(partitions)])
+    deadline = time.monotonic() + PATIENCE_S
+    with contextlib.closing(consumer):
+        while wanted and time.monotonic() < deadline:
+            read = consumer.consume(5_000, 0.2)
+            wanted -= {message.value() for message in read if message.error() is None}
+    if wanted:
+        raise Failed(f"{len(wanted)} acknowledged records are lost")
+
+
+def strike_once(server: Server, topic: str) -> float:
+    """Kill the leader of the topic's one partition, and miss nothing that was acknowledged."""
+    admin = AdminClient({"bootstrap.servers": server.bootstrap, "log_level": 0})
+    leader = admin.list_topics(topic, timeout=10).topics[topic].partitions[0].leader
+    others = [f"localhost:{port}" for n, port in enumerate(server.recipe.ports, 1) if n != leader]
+    bootstrap, ledger = ",".join(others), Ledger()
+    seconds = strike(server.pid_of(leader), bootstrap, topic, 0, ledger, QUICK)
+    read_back(bootstrap, topic, 1, set(ledger.values))
+    return seconds
+
+
 class Failover:
-    __slots__ = ("_admin", "_data", "_server")
+    __slots__ = ("_admin", "_server")
 
     def __init__(self, server: Server) -> None:
         self._server = server
-        self._data = server.recipe.directory / "data"
         self._admin = AdminClient({"bootstrap.servers": server.bootstrap, "log_level": 0, **QUICK})
         topic = NewTopic(TOPIC, BROKERS, BROKERS, config={"min.insync.replicas": "2"})
         self._admin.create_topics([topic])[TOPIC].result(30)
@@ -102,67 +166,21 @@ class Failover:
         gaps = [self._kill_one(client, ledger, with_controller=bool(n % 2)) for n in range(kills)]
         if ledger.refused:
             raise Failed(f"{ledger.refused} records were refused")
-        self._read_back(set(ledger.values))
+        read_back(self._server.bootstrap, TOPIC, BROKERS, set(ledger.values))
         return gaps
 
     def _kill_one(self, client: str, ledger: Ledger, *, with_controller: bool) -> Gap:
         self._until(self._is_whole, "the killed node did not come back into the ISR")
-        # A new one each time: the back-off from the kill before would be measured otherwise.
-        producer = self._producer(client)
         controller = self._controller()
         number, leader = next(
             (number, partition.leader)
             for number, partition in self._partitions().items()
             if (partition.leader == controller) is with_controller
         )
-        self._write(producer, ledger, number, BEFORE)
-        killed = time.monotonic()
-        os.kill(self._pid(leader), signal.SIGKILL)
-        self._write(producer, ledger, number, AFTER)
-        seconds = max(after - before for before, after in pairwise(ledger.times) if after > killed)
-        producer.flush(PATIENCE_S)
+        pid = self._server.pid_of(leader)
+        seconds = strike(pid, self._server.bootstrap, TOPIC, number, ledger, CLIENTS[client])
         self._start_again()
         return Gap(seconds, with_controller)
-
-    def _producer(self, client: str) -> Producer:
-        return Producer(
-            {
-                "bootstrap.servers": self._server.bootstrap,
-                "acks": "all",
-                "linger.ms": 0,
-                "enable.idempotence": True,
-                "log_level": 0,
-                **CLIENTS[client],
-            }
-        )
-
-    def _write(self, producer: Producer, ledger: Ledger, number: int, more: int) -> None:
-        """On and on, until so many more have been acknowledged."""
-        wanted = len(ledger.values) + more
-        deadline = time.monotonic() + PATIENCE_S
-        while len(ledger.values) < wanted:
-            if time.monotonic() > deadline:
-                raise Failed(f"no write was acknowledged for {PATIENCE_S} s")
-            producer.produce(TOPIC, os.urandom(16), partition=number, on_delivery=ledger)
-            producer.poll(0.002)
-
-    def _read_back(self, wanted: set[bytes]) -> None:
-        consumer = Consumer(
-            {
-                "bootstrap.servers": self._server.bootstrap,
-                "group.id": "failover",
-                "enable.auto.commit": False,
-                "log_level": 0,
-            }
-        )
-        consumer.assign([TopicPartition(TOPIC, number, 0) for number in range(BROKERS)])
-        deadline = time.monotonic() + PATIENCE_S
-        with contextlib.closing(consumer):
-            while wanted and time.monotonic() < deadline:
-                read = consumer.consume(5_000, 0.2)
-                wanted -= {message.value() for message in read if message.error() is None}
-        if wanted:
-            raise Failed(f"{len(wanted)} acknowledged records are lost")
 
     # The cluster
 
@@ -184,9 +202,6 @@ class Failover:
     def _controller(self) -> int:
         with Cluster(self._server.bootstrap) as cluster:
             return describe_quorum(cluster).leader
-
-    def _pid(self, node: int) -> int:
-        return int((self._data / f"node-{node}/pid").read_text())
 
     def _start_again(self) -> None:
         os.kill(self._server.pids()[0], signal.SIGUSR1)

@@ -18,6 +18,7 @@ import subprocess
 import sys
 import time
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple, assert_never
 
@@ -34,6 +35,7 @@ BUILD_SECONDS_MAX: Final = 600
 RUN_SECONDS_MAX: Final = 150
 TOPIC_SECONDS_MAX: Final = 30
 
+NO_SETTINGS: Final[Mapping[str, str]] = {}
 WIRE_ACKS: Final = {"1": "1", "all": "-1"}
 
 
@@ -112,7 +114,7 @@ class Target:
         if load.reads:
             topic, records = self._written
         else:
-            topic, records = self._new_topic(load.partitions), volume.latency_records
+            topic, records = self.new_topic(load.partitions), volume.latency_records
         cpu_before, begun = usage.cpu_seconds(self.server.pids()), time.monotonic()
         answer = self._generate(load, volume, topic, records)
         server_cpu = usage.cpu_seconds(self.server.pids()) - cpu_before
@@ -144,11 +146,13 @@ class Target:
             raise LoadFailed(f"{self.server.name}: {answer['failed']:.0f} records were refused")
         return answer
 
-    def _new_topic(self, partitions: int) -> str:
+    def new_topic(self, partitions: int, settings: Mapping[str, str] = NO_SETTINGS) -> str:
+        """One with all its replicas in sync."""
         name = f"bench-{uuid.uuid4().hex[:8]}"
         replicas = min(3, self.server.recipe.brokers)
-        settings = {"file.delete.delay.ms": "1000"}  # so that space comes back during the run
-        topic = NewTopic(name, partitions, replicas, config=settings)
+        # The delay is short so that space comes back during the run.
+        config = {"file.delete.delay.ms": "1000", **settings}
+        topic = NewTopic(name, partitions, replicas, config=config)
         self._admin.create_topics([topic])[name].result(TOPIC_SECONDS_MAX)
         self._topics.append(name)
         deadline = time.monotonic() + TOPIC_SECONDS_MAX

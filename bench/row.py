@@ -81,6 +81,20 @@ LOADED_RESIDENT: Final = Row(
 LOADED_PSS: Final = Row("loaded_pss_mb", "proportional memory, after load", "MB", Better.LOWER)
 IDLE_CPU: Final = Row("idle_cpu_percent", "CPU when idle", "% of a core", Better.LOWER, 0.2)
 
+FAILOVER: Final = Row(
+    "failover_seconds", "kill -9 of a leader to the next write", "s", Better.LOWER, 0.1
+)
+"""Only of clusters (CLUSTER_BROKERS_MIN): one node alone does not fail over."""
+CLUSTER_BROKERS_MIN: Final = 3
+
+CLUSTER_GOALS: Final = {
+    LOADED_RESIDENT.key: 0.15,
+    IDLE_CPU.key: 0.25,
+    "p50_all": 0.4,
+    "rd_p50_all": 0.4,
+}
+"""What is aimed at otherwise with three brokers and more."""
+
 
 class Client(Enum):
     FRANZ_GO = "franz-go"
@@ -184,6 +198,27 @@ LIBRDKAFKA_LOADS: Final = tuple(
 )
 LOADS: Final = FRANZ_GO_LOADS + LIBRDKAFKA_LOADS
 
+
+class Cost(NamedTuple):
+    """A row that is the difference of two others, repetition by repetition."""
+
+    row: Row
+    more: str
+    less: str
+
+
+COSTS: Final = tuple(
+    Cost(
+        Row(
+            f"{prefix}cost_{q}", f"{title}what acks=all costs over acks=1, {q}", "us", Better.LOWER
+        ),
+        f"{prefix}{q}_all",
+        f"{prefix}{q}_1",
+    )
+    for prefix, title in (("", ""), ("rd_", "librdkafka: "))
+    for q in ("p50", "p99")
+)
+
 ROWS: Final = (
     START,
     IDLE_RESIDENT,
@@ -191,5 +226,33 @@ ROWS: Final = (
     LOADED_RESIDENT,
     LOADED_PSS,
     IDLE_CPU,
+    FAILOVER,
     *(row for load in LOADS for row, _ in load.rows),
 )
+
+
+def standings(
+    samples: Mapping[Row, Mapping[str, Sequence[Sample]]], brokers: int
+) -> tuple[Standing, ...]:
+    """Every row with what was measured, and with the goal of a cluster of this size."""
+    measured = {row.key: samples.get(row, {}) for row in ROWS}
+    rows = [Standing(_aimed(row, brokers), measured[row.key]) for row in ROWS]
+    costs = [Standing(cost.row, _differences(cost, measured)) for cost in COSTS]
+    return tuple(rows + costs)
+
+
+def _aimed(row: Row, brokers: int) -> Row:
+    is_cluster = brokers >= CLUSTER_BROKERS_MIN
+    return row._replace(goal=CLUSTER_GOALS.get(row.key, row.goal)) if is_cluster else row
+
+
+def _differences(
+    cost: Cost, measured: Mapping[str, Mapping[str, Sequence[Sample]]]
+) -> dict[str, list[Sample]]:
+    more, less = measured[cost.more], measured[cost.less]
+    return {
+        name: [
+            Sample(high.value - low.value) for high, low in zip(more[name], less[name], strict=True)
+        ]
+        for name in more
+    }

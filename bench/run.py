@@ -8,7 +8,8 @@ when, and why then:
   idle memory  a few seconds after the last start, before any load
   loads        in turns
   memory       right after the loads
-  idle CPU     at the end and of all at once: a JVM that has just started still compiles
+  idle CPU     after that and of all at once: a JVM that has just started still compiles
+  failover     of clusters, at the end: a broker is killed
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from bench import usage
+from bench import failover, usage
 from bench.load import FULL, QUICK, WARMUP, Target, Volume, has_generator
 from bench.row import (
+    CLUSTER_BROKERS_MIN,
+    FAILOVER,
     IDLE_CPU,
     IDLE_PSS,
     IDLE_RESIDENT,
@@ -31,12 +34,12 @@ from bench.row import (
     LOADED_PSS,
     LOADED_RESIDENT,
     LOADS,
-    ROWS,
     START,
     Load,
     Row,
     Sample,
     Standing,
+    standings,
 )
 from bench.server import Recipe, Server
 
@@ -78,7 +81,7 @@ class Run:
         self._samples: dict[Row, dict[str, list[Sample]]] = {}
 
     def standings(self) -> tuple[Standing, ...]:
-        return tuple(Standing(row, self._samples.get(row, {})) for row in ROWS)
+        return standings(self._samples, self._plan.brokers)
 
     def measure(self) -> None:
         with self._started() as servers:
@@ -90,6 +93,8 @@ class Run:
             self._measure_memory(servers, LOADED_RESIDENT, LOADED_PSS)
             self._settle()
             self._measure_idle_cpu(servers)
+            if self._plan.brokers >= CLUSTER_BROKERS_MIN:
+                self._measure_failover(servers)
 
     @contextlib.contextmanager
     def _started(self) -> Iterator[dict[str, Server]]:
@@ -145,6 +150,13 @@ class Run:
                 used = usage.cpu_seconds(server.pids()) - before[name]
                 percent = 100 * used / (time.monotonic() - begun)
                 self._note(IDLE_CPU, name, Sample(percent))
+
+    def _measure_failover(self, servers: dict[str, Server]) -> None:
+        """Last of all, and once: the killed broker stays dead."""
+        for name, server in servers.items():
+            say(f"failover: {name}")
+            topic = Target(server).new_topic(1, {"min.insync.replicas": "2"})
+            self._note(FAILOVER, name, Sample(failover.strike_once(server, topic)))
 
     def _settle(self) -> None:
         say("letting things settle")

@@ -40,6 +40,8 @@ class Recipe(NamedTuple):
     """Client listener of each broker."""
     directory: Path
     """Holds data, configuration and what the processes print."""
+    pid_files: tuple[Path, ...] = ()
+    """Of each broker, where one command starts them all; without: a command each."""
 
     @property
     def brokers(self) -> int:
@@ -115,6 +117,12 @@ class Server:
                     found[process.pid] = None
                     found.update((child.pid, None) for child in family.children(recursive=True))
         return tuple(found)
+
+    def pid_of(self, node: int) -> int:
+        """The process of one broker, counted from 1."""
+        if self.recipe.pid_files:
+            return int(self.recipe.pid_files[node - 1].read_text())
+        return self._processes[node - 1].pid
 
     def said(self, last_bytes: int = 4000) -> str:
         """The end of what the processes printed."""

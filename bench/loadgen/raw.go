@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -21,6 +22,8 @@ const (
 	batchCrcAt        = 17 //
 	batchCrcCovers    = 21 // from attributes on
 	answerDeadline    = 30 * time.Second
+	leaderDeadline    = 10 * time.Second
+	leaderPause       = 5 * time.Millisecond
 	produceTimeoutMs  = 15_000
 	readBufferBytes   = 1 << 16
 	responseSizeLimit = 1 << 20
@@ -150,6 +153,13 @@ func newAnswers(conn net.Conn) *answers {
 	return &answers{source: bufio.NewReaderSize(conn, readBufferBytes)}
 }
 
+// refused is the error code of a produce request that was not taken.
+type refused int16
+
+func (r refused) Error() string {
+	return fmt.Sprintf("produce was refused with error code %d", int16(r))
+}
+
 // next reads one Produce answer, which must be the one expected, and must not be a refusal.
 func (a *answers) next(correlation uint32) error {
 	var head [8]byte
@@ -177,11 +187,30 @@ func (a *answers) next(correlation uint32) error {
 	for _, t := range answer.Topics {
 		for _, p := range t.Partitions {
 			if p.ErrorCode != 0 {
-				return fmt.Errorf("produce was refused with error code %d", p.ErrorCode)
+				return refused(p.ErrorCode)
 			}
 		}
 	}
 	return nil
+}
+
+// awaitLeader sends the request until it is taken: a broker may hear that it leads a new partition a moment after
+// others have told it to a client.
+func awaitLeader(conn net.Conn, frame []byte) error {
+	reader := newAnswers(conn)
+	for deadline := time.Now().Add(leaderDeadline); ; time.Sleep(leaderPause) {
+		_ = conn.SetDeadline(deadline)
+		if _, err := conn.Write(frame); err != nil {
+			return err
+		}
+		var code refused
+		switch err := reader.next(0); {
+		case err == nil:
+			return nil
+		case !errors.As(err, &code) || time.Now().After(deadline):
+			return err
+		}
+	}
 }
 
 // dialLeader connects to the leader of partition 0 and returns a request ready to be sent again and again.
@@ -198,7 +227,11 @@ func dialLeader(o options) (net.Conn, []byte, error) {
 			if b.NodeID == p.Leader {
 				address := net.JoinHostPort(b.Host, strconv.Itoa(int(b.Port)))
 				conn, err := net.DialTimeout("tcp", address, 10*time.Second) // Go sets TCP_NODELAY
-				return conn, requestFrame(o), err
+				if err != nil {
+					return nil, nil, err
+				}
+				frame := requestFrame(o)
+				return conn, frame, awaitLeader(conn, frame)
 			}
 		}
 	}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.row import ROWS, Better, Row, Sample, Standing
+from bench.row import ROWS, START, Better, Row, Sample, Standing, standings
 from bench.table import as_json, as_text
 
 FASTER = Row("speed", "speed of a thing", "MB/s", Better.HIGHER, 1.5)
@@ -66,3 +66,21 @@ def test_json_keeps_every_sample() -> None:
 
 def test_rows_have_keys_of_their_own() -> None:
     assert len({row.key for row in ROWS}) == len(ROWS)
+
+
+def test_cluster_of_three_has_goals_of_its_own() -> None:
+    alone, three = (
+        {each.row.key: each.row.goal for each in standings({}, brokers)} for brokers in (1, 3)
+    )
+    assert (alone["p50_all"], three["p50_all"]) == (0.3, 0.4)
+    assert alone[START.key] == three[START.key]
+
+
+def test_cost_of_acks_all_is_taken_repetition_by_repetition() -> None:
+    rows = {row.key: row for row in ROWS}
+    measured = {
+        rows["p50_all"]: {"cotidal": [Sample(30), Sample(500), Sample(31)]},
+        rows["p50_1"]: {"cotidal": [Sample(10), Sample(470), Sample(12)]},
+    }
+    cost = {each.row.key: each for each in standings(measured, 3)}["cost_p50"]
+    assert [sample.value for sample in cost.samples["cotidal"]] == [20, 30, 19]
