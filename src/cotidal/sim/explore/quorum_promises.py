@@ -7,13 +7,13 @@ from typing import NamedTuple
 from cotidal.core.quorum.majority import majority_of
 from cotidal.core.quorum.states import Leader
 from cotidal.invariants import (
-    LOG_PREFIXES_MATCH,
     MAJORITY_HOLDS_COMMITTED,
     METADATA_COMMITTED_KEPT,
     ONE_QUORUM_LEADER,
     VOTE_ONCE_PER_EPOCH,
 )
-from cotidal.sim.explore.voter import Heard, Held, Voter, name_of
+from cotidal.sim.explore.held import Held, compare_logs, told
+from cotidal.sim.explore.voter import Heard, Voter, name_of
 from cotidal.sim.violation import Violation
 from cotidal.values import LeaderEpoch, NodeId
 
@@ -30,7 +30,7 @@ class Truth(NamedTuple):
         if self.committed[:shared] != heard.committed[:shared]:
             raise Violation(
                 METADATA_COMMITTED_KEPT,
-                f"committed is {_told(heard.committed)}; {_told(self.committed)} was",
+                f"committed is {told(heard.committed)}; {told(self.committed)} was",
             )
         leaders = sorted({*self.leaders, *heard.leads})
         if len({epoch for epoch, _ in leaders}) < len(leaders):
@@ -50,13 +50,13 @@ class Truth(NamedTuple):
 def judge(voters: tuple[Voter, ...], truth: Truth) -> None:
     """Raise the first Violation there is."""
     held = [tuple(voter.batches) for voter in voters]
-    _compare_logs(voters, held)
+    compare_logs([f"voter {name_of(voter.node_id)}" for voter in voters], held)
     committed = truth.committed
     holders = sum(records[: len(committed)] == committed for records in held)
     if holders < majority_of(len(voters)):
         raise Violation(
             MAJORITY_HOLDS_COMMITTED,
-            f"{_told(committed)} is committed; on disk are {'; '.join(map(_told, held))}",
+            f"{told(committed)} is committed; on disk are {'; '.join(map(told, held))}",
         )
     for voter, records in zip(voters, held, strict=True):
         quorum = voter.quorum
@@ -64,29 +64,12 @@ def judge(voters: tuple[Voter, ...], truth: Truth) -> None:
         is_leader = isinstance(quorum.role, Leader)
         is_late = bool(committed) and is_leader and quorum.epoch >= committed[-1].epoch
         if known != committed[: len(known)] or len(known) < quorum.high_watermark:
-            wrong = f"takes {_told(known)} for committed"
+            wrong = f"takes {told(known)} for committed"
         elif is_late and records[: len(committed)] != committed:
-            wrong = f"leads epoch {quorum.epoch} and holds {_told(records)}"
+            wrong = f"leads epoch {quorum.epoch} and holds {told(records)}"
         else:
             continue
         raise Violation(
             METADATA_COMMITTED_KEPT,
-            f"voter {name_of(voter.node_id)} {wrong}; committed is {_told(committed)}",
+            f"voter {name_of(voter.node_id)} {wrong}; committed is {told(committed)}",
         )
-
-
-def _compare_logs(voters: tuple[Voter, ...], held: list[tuple[Held, ...]]) -> None:
-    for number, mine in enumerate(held):
-        for other, theirs in enumerate(held[:number]):
-            shared = min(len(mine), len(theirs))
-            agree = [at for at in range(shared) if mine[at].epoch == theirs[at].epoch]
-            if agree and mine[: agree[-1] + 1] != theirs[: agree[-1] + 1]:
-                raise Violation(
-                    LOG_PREFIXES_MATCH,
-                    f"voters {name_of(voters[other].node_id)} and"
-                    f" {name_of(voters[number].node_id)} hold {_told(theirs)} and {_told(mine)}",
-                )
-
-
-def _told(records: tuple[Held, ...]) -> str:
-    return " ".join(f"{record.value}@{record.epoch}" for record in records) or "nothing"

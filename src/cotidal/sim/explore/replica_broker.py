@@ -23,6 +23,7 @@ from cotidal.invariants import (
     ONE_LEADER_PER_EPOCH,
 )
 from cotidal.messages.batch import NO_BATCHES, Batches, BatchHeader
+from cotidal.sim.explore.held import Held
 from cotidal.sim.explore.replica_events import (
     NOTHING_HEARD,
     PARTITION,
@@ -33,7 +34,6 @@ from cotidal.sim.explore.replica_events import (
     Event,
     FellBehind,
     Heard,
-    Held,
     Message,
     Propose,
     Reply,

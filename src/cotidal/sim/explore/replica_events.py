@@ -7,16 +7,10 @@ from typing import Final, NamedTuple, TypeAlias
 from cotidal.core.cluster.image import Partition
 from cotidal.core.partition import effects as fx
 from cotidal.core.partition import follower, leader
-from cotidal.values import BrokerEpoch, LeaderEpoch, NodeId, Offset, TopicPartition
+from cotidal.sim.explore.held import Held
+from cotidal.values import BrokerEpoch, NodeId, Offset, TopicPartition
 
 PARTITION: Final = TopicPartition("orders", 0)
-
-
-class Held(NamedTuple):
-    """One record in a log: its epoch and its value. Its offset is its place."""
-
-    epoch: LeaderEpoch
-    value: str
 
 
 class Acked(NamedTuple):

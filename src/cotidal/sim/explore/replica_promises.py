@@ -19,13 +19,13 @@ from cotidal.invariants import (
     HIGH_WATERMARK_WAITS,
     JOINS_AFTER_FETCH,
     LEADER_HOLDS_ACKED,
-    LOG_PREFIXES_MATCH,
     MAXIMAL_ISR_COVERS,
     ONE_LEADER_PER_EPOCH,
 )
+from cotidal.sim.explore.held import Held, compare_logs, told
 from cotidal.sim.explore.replica_broker import Broker
 from cotidal.sim.explore.replica_controller import Decided
-from cotidal.sim.explore.replica_events import Acked, Heard, Held
+from cotidal.sim.explore.replica_events import Acked, Heard
 from cotidal.sim.violation import Violation
 
 
@@ -63,7 +63,7 @@ def judge(seen: tuple[Seen, ...], decided: Decided, truth: Truth) -> None:
     """Raise the first Violation there is."""
     brokers = tuple([each.broker for each in seen])
     held = [each.held for each in seen]
-    _compare_logs(brokers, held)
+    compare_logs([f"broker {broker.node_id}" for broker in brokers], held)
     _look_for_acked(held, truth)
     for broker, records in zip(brokers, held, strict=True):
         if broker.replica is None:
@@ -72,20 +72,6 @@ def judge(seen: tuple[Seen, ...], decided: Decided, truth: Truth) -> None:
         _look_at_eligible(broker, records, decided, truth)
         if broker.replica.leadership is not None:
             _look_at_leader(broker, broker.replica.leadership, brokers, decided, truth, records)
-
-
-def _compare_logs(brokers: tuple[Broker, ...], held: list[tuple[Held, ...]]) -> None:
-    """Where two logs last have the same epoch at the same offset, all before it is the same."""
-    for number, mine in enumerate(held):
-        for other, theirs in enumerate(held[:number]):
-            shared = min(len(mine), len(theirs))
-            agree = [at for at in range(shared) if mine[at].epoch == theirs[at].epoch]
-            if agree and mine[: agree[-1] + 1] != theirs[: agree[-1] + 1]:
-                raise Violation(
-                    LOG_PREFIXES_MATCH,
-                    f"brokers {brokers[other].node_id} and {brokers[number].node_id} agree on the"
-                    f" epoch at {agree[-1]}, and hold {_told(theirs)} and {_told(mine)}",
-                )
 
 
 def _look_for_acked(held: list[tuple[Held, ...]], truth: Truth) -> None:
@@ -103,8 +89,8 @@ def _look_at_readable(broker: Broker, records: tuple[Held, ...], truth: Truth) -
     if readable != truth.committed[: len(readable)]:
         raise Violation(
             CONSUMED_NEVER_CHANGES,
-            f"broker {broker.node_id} lets {_told(readable)} be read; committed is"
-            f" {_told(truth.committed)}",
+            f"broker {broker.node_id} lets {told(readable)} be read; committed is"
+            f" {told(truth.committed)}",
         )
 
 
@@ -119,7 +105,7 @@ def _look_at_eligible(
         raise Violation(
             ELIGIBLE_HOLD_COMMITTED,
             f"broker {broker.node_id} is in ISR {partition.isr} or ELR {partition.elr} and holds"
-            f" {_told(records)}; committed is {_told(truth.committed)}",
+            f" {told(records)}; committed is {told(truth.committed)}",
         )
 
 
@@ -151,7 +137,7 @@ def _look_at_leader(
         if held[offset : offset + 1] != (record,):
             raise Violation(
                 LEADER_HOLDS_ACKED,
-                f"broker {node_id}, leader in epoch {epoch}, holds {_told(held)};"
+                f"broker {node_id}, leader in epoch {epoch}, holds {told(held)};"
                 f" {record.value} of epoch {record.epoch} was acknowledged at {offset}",
             )
 
@@ -181,7 +167,3 @@ def _look_at_coverage(
                 f" {broker.replica.high_watermark}; broker {other.node_id} of the ISR ends at"
                 f" {other.end}",
             )
-
-
-def _told(records: tuple[Held, ...]) -> str:
-    return " ".join(f"{record.value}@{record.epoch}" for record in records) or "nothing"

@@ -42,6 +42,7 @@ from cotidal.messages.records.quorum import (
     QuorumStateData,
     VotersRecordVoter,
 )
+from cotidal.sim.explore.held import Held
 from cotidal.sim.violation import Violation
 from cotidal.values import (
     ZERO_UUID,
@@ -65,13 +66,6 @@ LEADER_RECORD: Final = "leads"
 
 VOTER_SET: Final = VoterSet(tuple(VotersRecordVoter(node_id) for node_id in VOTERS))
 CONFIGS: Final = {node_id: QuorumConfig(node_id, ZERO_UUID, voters=VOTER_SET) for node_id in VOTERS}
-
-
-class Held(NamedTuple):
-    """One record of the metadata log. Its offset is its place."""
-
-    epoch: LeaderEpoch
-    value: str
 
 
 class Token(NamedTuple):
