@@ -2,10 +2,12 @@
 
 Three brokers, three partitions on all of them, min.insync.replicas=2, a producer with acks=all.
 Every other kill strikes a node that is also the active controller. For each kill the longest time
-between two acknowledgements after it, with two clients:
+between two acknowledgements after it, with these clients:
 
   quick     librdkafka with short back-offs (those of a program that cares)
   default   librdkafka as it comes
+  probe     no client: both survivors are asked without a pause, until one of them appends. This is
+            the cluster's part of the time above
 
 A killed node is started again and back in the ISR before the next kill. At the end everything that
 was acknowledged is read back; a record that is missing is an error, not a number.
@@ -35,6 +37,18 @@ from bench import cotidal_cluster
 from bench.server import Server, ServerFailed, serving
 from cotidal.client.admin import describe_quorum
 from cotidal.client.cluster import Cluster
+from cotidal.client.connection import Connection
+from cotidal.errors import ErrorCode
+from cotidal.messages.rpc.apis import ApiKey
+from cotidal.messages.rpc.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from cotidal.values import WallMillis
+from cotidal.wire.batch import read_batches
+from cotidal.wire.records import Record, build_batch
 
 TOPIC: Final = "failover"
 BROKERS: Final = 3
@@ -52,6 +66,8 @@ QUICK: Final[dict[str, Any]] = {
     "request.timeout.ms": 5_000,
 }
 CLIENTS: Final[dict[str, dict[str, Any]]] = {"quick": QUICK, "default": {}}
+PROBE: Final = "probe"
+PROBE_PAUSE_S: Final = 0.001
 
 
 class Failed(Exception):
@@ -178,9 +194,35 @@ class Failover:
             if (partition.leader == controller) is with_controller
         )
         pid = self._server.pid_of(leader)
-        seconds = strike(pid, self._server.bootstrap, TOPIC, number, ledger, CLIENTS[client])
+        if client == PROBE:
+            seconds = self._probe(pid, leader, number)
+        else:
+            seconds = strike(pid, self._server.bootstrap, TOPIC, number, ledger, CLIENTS[client])
         self._start_again()
         return Gap(seconds, with_controller)
+
+    def _probe(self, pid: int, leader: int, number: int) -> float:
+        """From the kill until one of the others appends."""
+        with Cluster(self._server.bootstrap) as cluster, contextlib.ExitStack() as stack:
+            metadata = cluster.metadata((TOPIC,))
+            topic = metadata.topics[0]
+            others = [each.address for each in metadata.brokers if each.node_id != leader]
+            connections = [stack.enter_context(Connection(address)) for address in others]
+            now = WallMillis(int(time.time() * 1000))
+            batch = read_batches(build_batch([Record(timestamp=now, key=None, value=b"probe")]))
+            data = TopicProduceData(
+                topic.name, topic.topic_id, (PartitionProduceData(number, batch),)
+            )
+            request = ProduceRequest(None, 1, PATIENCE_S * 1000, (data,))
+            os.kill(pid, signal.SIGKILL)
+            killed = time.monotonic()
+            while time.monotonic() < killed + PATIENCE_S:
+                for connection in connections:
+                    answer = connection.call(ApiKey.PRODUCE, request, ProduceResponse)
+                    if answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE:
+                        return time.monotonic() - killed
+                time.sleep(PROBE_PAUSE_S)
+        raise Failed(f"nobody appended for {PATIENCE_S} s")
 
     # The cluster
 
@@ -217,10 +259,10 @@ class Failover:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.failover", description=__doc__)
     parser.add_argument("--kills", type=int, default=20, help="for each client (default 20)")
-    parser.add_argument("--client", choices=CLIENTS, help="only this one")
+    parser.add_argument("--client", choices=(*CLIENTS, PROBE), help="only this one")
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args()
-    clients = [asked.client] if asked.client else list(CLIENTS)
+    clients = [asked.client] if asked.client else [*CLIENTS, PROBE]
     with tempfile.TemporaryDirectory(prefix="cotidal-failover-") as work:
         try:
             with serving(cotidal_cluster.recipe(BROKERS, Path(work))) as server:
