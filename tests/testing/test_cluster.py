@@ -89,6 +89,46 @@ def test_processes_are_paused_killed_and_started_again() -> None:
     assert not home.exists()
 
 
+@pytest.mark.parametrize("kind", [Cluster, ProcessCluster])
+def test_a_leader_without_its_followers_commits_nothing_until_links_heal(
+    kind: type[Cluster] | type[ProcessCluster],
+) -> None:
+    with kind(3, settings={"replica.lag.time.max.ms": "60000"}) as cluster:
+        write(cluster.bootstrap, "one")
+        client = Producer({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
+        leader = client.list_topics("orders", timeout=10).topics["orders"].partitions[0].leader
+        cluster.slow(leader, seconds=0.01)
+        write(cluster.bootstrap, "slowly")
+        cluster.partition(leader)
+        told: list[bool] = []
+        patient = {"acks": "all", "message.timeout.ms": 1_000, "log_level": 0, **QUICK}
+        lonely = Producer({"bootstrap.servers": cluster.bootstrap, **patient})
+        lonely.produce(
+            "orders", "two", partition=0, on_delivery=lambda error, _: told.append(error is None)
+        )
+        lonely.flush(20)
+        assert told == [False]
+        cluster.heal()
+        write(cluster.bootstrap, "three")
+        assert read(cluster.bootstrap, 3)[:2] == ["one", "slowly"]
+
+
+def test_a_link_that_is_not_there_is_an_error(cotidal_cluster: Cluster) -> None:
+    with pytest.raises(ClusterFailed, match="no link"):
+        cotidal_cluster.partition(1, 4)
+    with pytest.raises(ClusterFailed, match="no link"):
+        cotidal_cluster.partition(1, 1)
+
+
+def test_a_process_of_several_is_restarted_whether_it_runs_or_not() -> None:
+    with ProcessCluster(3) as cluster:
+        cluster.restart(1)
+        cluster.kill(2)
+        cluster.restart(2)
+        write(cluster.bootstrap, "one")
+        assert all(cluster.is_running(node) for node in cluster.nodes)
+
+
 def test_a_cluster_that_does_not_start_says_why() -> None:
     with pytest.raises(ClusterFailed, match=r"num\.partitions"):
         ProcessCluster(1, settings={"num.partitions": "many"}).start()

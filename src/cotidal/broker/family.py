@@ -5,11 +5,12 @@ It runs no loop and no thread: it can fork again at any time.
 
     SIGTERM, SIGINT   every node is stopped in order, then the parent ends
     SIGUSR1           nodes that have ended are started again
+    start K           in the control pipe: node K is, if it has ended
     a node ends       it is said; the others go on. Before all of them serve: all are stopped
 
-Each node's process id is in ``pid`` beside its data while it runs. A node whose parent is gone (the
-pipe between them ends) stops in order. Nodes are process groups of their own: Ctrl-C in a terminal
-reaches the parent only, which decides.
+What others need to act on the nodes is in files beside their data (control.py). A node whose
+parent is gone (the pipe between them ends) stops in order. Nodes are process groups of their own:
+Ctrl-C in a terminal reaches the parent only, which decides.
 """
 
 from __future__ import annotations
@@ -26,12 +27,11 @@ from typing import Final, NamedTuple, NoReturn
 
 from cotidal.api.registry import APIS, INTERNAL, QUORUM, handler, refusals
 from cotidal.broker.config import BrokerConfig
+from cotidal.broker.control import CONTROL_PIPE, FAULTS_FILE, PID_FILE, UP_FILE, Up
 from cotidal.broker.main import EXIT_FAILED, EXIT_FAULT, EXIT_STOPPED, run_broker
 from cotidal.messages.rpc.apis import APIS as KNOWN
 from cotidal.values import NodeId
 from cotidal.wire.codec import module_codecs
-
-PID_FILE: Final = "pid"
 
 _HEARD: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD, signal.SIGUSR1)
 
@@ -51,10 +51,15 @@ class Family:
         self,
         configs: Sequence[BrokerConfig],
         *,
+        home: str,
+        chaos: bool = False,
         on_up: Callable[[], None],
         say: Callable[[str], None],
     ) -> None:
-        """``on_up``: all nodes serve, for the first time. ``say``: a sentence for the user."""
+        """``home``: the directory of them all. ``chaos``: their links and disks can be disturbed.
+        ``on_up``: all nodes serve, for the first time. ``say``: a sentence for the user."""
+        self._home = home
+        self._chaos = chaos
         self._configs = {config.node_id: config for config in configs}
         self._on_up = on_up
         self._say = say
@@ -74,11 +79,18 @@ class Family:
             """On which a node says its number when it serves."""
             self._signals = _pipe(undo)
             os.set_blocking(self._signals.write, False)
+            self._control = _control_pipe(f"{self._home}/{CONTROL_PIPE}", undo)
+            for name in (UP_FILE, FAULTS_FILE):
+                _unlink(f"{self._home}/{name}")  # of a parent that was killed
+                undo.callback(_unlink, f"{self._home}/{name}")
             before = {number: signal.signal(number, _heard) for number in _HEARD}
+            if self._chaos:  # until a node hears it, it must not die of it
+                before[signal.SIGUSR2] = signal.signal(signal.SIGUSR2, signal.SIG_IGN)
             woken = signal.set_wakeup_fd(self._signals.write)
             undo.callback(_restore, before, woken)
             selector.register(self._signals.read, selectors.EVENT_READ, self._on_signals)
             selector.register(self._news.read, selectors.EVENT_READ, self._on_news)
+            selector.register(self._control, selectors.EVENT_READ, self._on_control)
             for node_id in self._configs:
                 self._start(node_id)
             while self._running:
@@ -92,17 +104,27 @@ class Family:
         for number in os.read(self._signals.read, 4096):
             if number in (signal.SIGTERM, signal.SIGINT):
                 self._stop()
-            elif number == signal.SIGUSR1 and self._is_up and not self._is_stopping:
-                for node_id in self._configs.keys() - self._running.keys():
-                    self._say(f"node {node_id} is started again")
-                    self._start(node_id)
+            elif number == signal.SIGUSR1:
+                for node_id in self._configs:
+                    self._start_again(node_id)
         self._reap()
+
+    def _on_control(self) -> None:
+        for line in os.read(self._control, 4096).decode(errors="replace").splitlines():
+            match line.split():
+                case ["start", number] if number.isdecimal():
+                    self._start_again(NodeId(int(number)))
+                case _:
+                    self._say(f"'{line}' in the control pipe is not understood")
 
     def _on_news(self) -> None:
         for number in os.read(self._news.read, 4096).split():
             self._serving.add(NodeId(int(number)))
         if not self._is_up and len(self._serving) == len(self._configs):
             self._is_up = True
+            where = {node: config.advertised[0] for node, config in self._configs.items()}
+            nodes = {int(node): (each.host, each.port) for node, each in where.items()}
+            Up(os.getpid(), nodes, self._chaos).write(self._home)
             self._on_up()
 
     def _reap(self) -> None:
@@ -110,8 +132,7 @@ class Family:
             pid, status = os.waitpid(child.pid, os.WNOHANG)
             if pid:
                 del self._running[node_id]
-                with suppress(OSError):
-                    os.unlink(_pid_file(child.config))
+                _unlink(_pid_file(child.config))
                 self._on_ended(node_id, os.waitstatus_to_exitcode(status))
 
     def _on_ended(self, node_id: NodeId, code: int) -> None:
@@ -138,6 +159,12 @@ class Family:
             with suppress(ProcessLookupError):
                 os.kill(child.pid, signal.SIGTERM)
 
+    def _start_again(self, node_id: NodeId) -> None:
+        ended = node_id in self._configs and node_id not in self._running
+        if ended and self._is_up and not self._is_stopping:
+            self._say(f"node {node_id} is started again")
+            self._start(node_id)
+
     def _start(self, node_id: NodeId) -> None:
         config = self._configs[node_id]
         sys.stdout.flush()
@@ -157,13 +184,14 @@ class Family:
             signal.set_wakeup_fd(-1)
             for number in _HEARD:
                 signal.signal(number, signal.SIG_DFL)
-            for unused in (self._leash.write, self._news.read, *self._signals):
+            for unused in (self._leash.write, self._news.read, *self._signals, self._control):
                 os.close(unused)
             news = f"{config.node_id}\n".encode()
             code = run_broker(
                 config,
                 on_serving=lambda _: _tell(self._news.write, news),
                 leash=self._leash.read,
+                faults=f"{self._home}/{FAULTS_FILE}" if self._chaos else None,
             )
         except BaseException:
             traceback.print_exc()
@@ -194,6 +222,21 @@ def _pipe(undo: ExitStack) -> Pipe:
     undo.callback(os.close, pipe.read)
     undo.callback(os.close, pipe.write)
     return pipe
+
+
+def _control_pipe(path: str, undo: ExitStack) -> int:
+    """Open at both ends, so that it never ends; others write to it by its name."""
+    _unlink(path)
+    os.mkfifo(path, 0o600)
+    undo.callback(_unlink, path)
+    descriptor = os.open(path, os.O_RDWR | os.O_NONBLOCK)
+    undo.callback(os.close, descriptor)
+    return descriptor
+
+
+def _unlink(path: str) -> None:
+    with suppress(OSError):
+        os.unlink(path)
 
 
 def _heard(number: int, frame: object) -> None:

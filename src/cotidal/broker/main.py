@@ -15,16 +15,20 @@ import signal
 import socket
 import time
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from cotidal.broker import memory
 from cotidal.broker.config import BrokerConfig, bound_addresses
 from cotidal.broker.counters import Counters
+from cotidal.broker.descriptors import descriptors, raise_limit
 from cotidal.broker.directory import LogDir
 from cotidal.broker.disk import Disk
 from cotidal.broker.driver import Driver, wall_millis
+from cotidal.broker.faults import NO_FAULTS, Faults, read_faults
+from cotidal.broker.full_disk import FillableFiles
 from cotidal.broker.identity import gate, node_config
 from cotidal.broker.journal import Journal, LibrarySink, stream_sink
+from cotidal.broker.links import Links
 from cotidal.broker.listeners import Listener, ListenerError, bind, bracketed
 from cotidal.broker.metadata_log import MetadataError, MetadataLog
 from cotidal.broker.metrics import Exposition, Gauges, MetricsEndpoint, NodeCollector
@@ -32,14 +36,7 @@ from cotidal.broker.peers import Peers
 from cotidal.broker.server import Bounds, Server
 from cotidal.broker.storage import Held, StorageError, mark_clean, new_id, open_all
 from cotidal.core.machine import Entropy
-from cotidal.limits import (
-    CONNECTIONS_MAX,
-    DESCRIPTORS_RESERVED,
-    HELD_BYTES_MAX,
-    LOG_OPEN_FILES,
-    OPEN_FILES_MAX,
-    PARTIAL_FRAME_STALL_MS,
-)
+from cotidal.limits import HELD_BYTES_MAX, PARTIAL_FRAME_STALL_MS
 from cotidal.log.files import OsFiles
 from cotidal.log.filesystem import FileSystem
 from cotidal.log.metadata_store import METADATA_PARTITION
@@ -72,19 +69,29 @@ class Running:
     """A node of this process, from its start to its end."""
 
     def __init__(
-        self, config: BrokerConfig, journal: Journal, files: FileSystem | None = None
+        self,
+        config: BrokerConfig,
+        journal: Journal,
+        files: FileSystem | None = None,
+        *,
+        chaos: bool = False,
     ) -> None:
-        """Takes the directory, binds the ports and reads the metadata log; StartError if not."""
+        """Takes the directory, binds the ports and reads the metadata log; StartError if not.
+
+        ``chaos``: its links and disks can be disturbed (``suffer``).
+        """
         loop = asyncio.get_running_loop()
         self.config = config
         self.journal = journal
+        self._links = Links(config.node_id, loop) if chaos else None
         self.counters = Counters()
         self._loop = loop
         self._ended: asyncio.Future[int] = loop.create_future()
         self._serving: asyncio.Future[None] = loop.create_future()
         self._task: asyncio.Task[None] | None = None
         self._sockets: list[tuple[Listener, tuple[socket.socket, ...]]] = []
-        self._files = OsFiles(descriptors().files) if files is None else files
+        kind = FillableFiles if chaos else OsFiles
+        self._files = kind(descriptors().files) if files is None else files
         self._held: Held | None = None
         try:
             self._held = open_all(
@@ -150,6 +157,7 @@ class Running:
             post=self._post,
             warn=lambda sentence: journal.limited("peers", "warning", sentence),
             counters=counters,
+            links=self._links,
         )
         self._driver.obey_with(self._obeys(), self._flush)
         self._metrics = MetricsEndpoint(
@@ -242,6 +250,13 @@ class Running:
             await self._task
         await self._peers.closed()
         return code
+
+    def suffer(self, faults: Faults) -> None:
+        """From now on its links and disks are as this says; only where chaos was allowed."""
+        assert self._links is not None
+        self._links.suffer(faults)
+        if isinstance(self._files, FillableFiles):
+            self._files.fill([log for node, log in faults.full if node == self.config.node_id])
 
     # What the node says about itself
 
@@ -352,37 +367,23 @@ def server_bounds(config: BrokerConfig) -> Bounds:
     )
 
 
-class Descriptors(NamedTuple):
-    """How the open files that this process may have are shared out.
-
-    A node that has none left cannot even import a module: connections are refused before that.
-    """
-
-    files: int
-    connections: int
-
-
-def descriptors() -> Descriptors:
-    try:
-        import resource
-    except ImportError:
-        return Descriptors(LOG_OPEN_FILES, CONNECTIONS_MAX)
-    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if limit == resource.RLIM_INFINITY:
-        return Descriptors(LOG_OPEN_FILES, CONNECTIONS_MAX)
-    files = min(OPEN_FILES_MAX, limit // 2)
-    return Descriptors(files, max(1, limit - files - DESCRIPTORS_RESERVED))
-
-
 async def serve(
-    config: BrokerConfig, *, journal: Journal | None = None, files: FileSystem | None = None
+    config: BrokerConfig,
+    *,
+    journal: Journal | None = None,
+    files: FileSystem | None = None,
+    faults: Faults | None = None,
 ) -> Running:
     """Start a node on this loop; it serves when this returns. StartError if it cannot be.
 
     ``files``: where its directory is; the operating system's file system unless told otherwise.
+    ``faults``: how its links and disks are at first; None: nobody is going to disturb them.
     Nothing process-wide happens: no signal handler, no allocator setting, no logging set up.
     """
-    running = Running(config, journal or Journal(LibrarySink(f"node {config.node_id}")), files)
+    journal = journal or Journal(LibrarySink(f"node {config.node_id}"))
+    running = Running(config, journal, files, chaos=faults is not None)
+    if faults is not None:
+        running.suffer(faults)
     await running.start()
     return running
 
@@ -395,19 +396,21 @@ def run_broker(
     *,
     on_serving: Callable[[Running], None] | None = None,
     leash: int | None = None,
+    faults: str | None = None,
 ) -> int:
     """Run one node in the foreground until it is told to stop; the exit code.
 
     ``leash``: a pipe of whoever started it. When its other end is gone, the node stops too.
+    ``faults``: a file that says how its links and disks are (faults.py), read again on SIGUSR2.
     """
     journal = Journal(stream_sink(f"node {config.node_id}"))
     for warning in config.warnings:
         journal.warning(warning)
     memory.tune_allocator()
-    _raise_descriptor_limit(journal)
+    raise_limit(journal)
     loop = new_loop()
     try:
-        return loop.run_until_complete(_run(config, journal, on_serving, leash))
+        return loop.run_until_complete(_run(config, journal, on_serving, leash, faults))
     except StartError as error:
         journal.error(str(error))
         return EXIT_FAILED
@@ -420,9 +423,13 @@ async def _run(
     journal: Journal,
     on_serving: Callable[[Running], None] | None,
     leash: int | None,
+    faults: str | None,
 ) -> int:
-    running = Running(config, journal)
+    running = Running(config, journal, chaos=faults is not None)
     loop = asyncio.get_running_loop()
+    if faults is not None:
+        loop.add_signal_handler(signal.SIGUSR2, _on_faults, running, faults)
+        _on_faults(running, faults)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _on_signal, running)
     if leash is not None:
@@ -446,6 +453,16 @@ def _on_signal(running: Running) -> None:
     running.request_stop()
 
 
+def _on_faults(running: Running, path: str) -> None:
+    try:
+        with open(path, encoding="utf-8") as file:
+            running.suffer(read_faults(file.read()))
+    except FileNotFoundError:
+        running.suffer(NO_FAULTS)
+    except ValueError as wrong:
+        running.journal.warning(f"{path} is passed over: {wrong}")
+
+
 def _on_leash_gone(running: Running, leash: int) -> None:
     asyncio.get_running_loop().remove_reader(leash)
     running.journal.warning("the process that started this node is gone; it stops")
@@ -459,19 +476,6 @@ def new_loop() -> asyncio.AbstractEventLoop:
         return asyncio.new_event_loop()
     loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
     return loop
-
-
-def _raise_descriptor_limit(journal: Journal) -> None:
-    """As many files and connections as this user may have."""
-    try:
-        import resource
-    except ImportError:
-        return
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    except (ValueError, OSError):
-        journal.debug("the limit of open files could not be raised")
 
 
 def _seconds_since_start() -> float:

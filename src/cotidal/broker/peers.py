@@ -23,6 +23,7 @@ from typing import Any, Final, NamedTuple, cast
 
 from cotidal.broker.counters import Counters
 from cotidal.broker.dialling import Unreachable, dial
+from cotidal.broker.links import Links
 from cotidal.errors import MalformedFrame, PeerError
 from cotidal.limits import PEER_CALLS_MAX, PEER_UNSENT_BYTES_MAX, RESPONSE_BYTES_MAX
 from cotidal.node.effects import Call, CallToken, Endpoint, KeepConnected
@@ -71,7 +72,7 @@ class Lane(asyncio.Protocol):
         "waiting",
     )
 
-    def __init__(self, peers: Peers, key: LaneKey, endpoint: Endpoint) -> None:
+    def __init__(self, peers: Peers, key: LaneKey, node_id: NodeId, endpoint: Endpoint) -> None:
         self.waiting: deque[Waiting] = deque()
         self._peers = peers
         self._key = key
@@ -83,7 +84,7 @@ class Lane(asyncio.Protocol):
         self._correlation = 0
         self._timer: asyncio.TimerHandle | None = None
         self._armed_for = 0.0
-        self._dialling = peers.spawn(self._dial(endpoint))
+        self._dialling = peers.spawn(self._dial(node_id, endpoint))
 
     def call(self, call: Call, now: float) -> None:
         transport = self._transport
@@ -131,9 +132,9 @@ class Lane(asyncio.Protocol):
 
     # The connection
 
-    async def _dial(self, endpoint: Endpoint) -> None:
+    async def _dial(self, node_id: NodeId, endpoint: Endpoint) -> None:
         try:
-            await dial(self._peers.loop, endpoint, lambda: self)
+            await self._peers.dial(node_id, endpoint, self)
         except Unreachable as wrong:
             self.end(str(wrong), refused=wrong.refused)
 
@@ -230,7 +231,7 @@ class Kept(asyncio.Protocol):
     async def _dial(self) -> None:
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
-                await dial(self._peers.loop, self.endpoint, lambda: self)
+                await self._peers.dial(self.node_id, self.endpoint, self)
         except Unreachable as wrong:
             self._on_lost(refused=wrong.refused)
         except TimeoutError:
@@ -282,13 +283,16 @@ class Peers:
         post: Callable[[Event], None],
         warn: Callable[[str], None],
         counters: Counters,
+        links: Links | None = None,
     ) -> None:
-        """``warn``: a sentence about a peer that does not keep to the protocol."""
+        """``warn``: a sentence about a peer that does not keep to the protocol. ``links``: what
+        all talk goes through that somebody means to disturb."""
         self.loop = loop
         self.client_id = client_id
         self.post = post
         self.counters = counters
         self.on_unreadable = warn
+        self._links = links
         self._lanes: dict[LaneKey, Lane] = {}
         self._kept: dict[NodeId, Kept] = {}
         self._dirty: dict[Lane, None] = {}
@@ -305,7 +309,7 @@ class Peers:
         key = (endpoint.host, endpoint.port, effect.lane)
         lane = self._lanes.get(key)
         if lane is None:
-            lane = self._lanes[key] = Lane(self, key, endpoint)
+            lane = self._lanes[key] = Lane(self, key, effect.peer, endpoint)
         lane.call(effect, self.loop.time())
         self._dirty[lane] = None
 
@@ -340,6 +344,8 @@ class Peers:
             kept.give_up()
         for lane in list(self._lanes.values()):
             lane.end("this node stops")
+        if self._links is not None:
+            self._links.close()
         self._kept.clear()
         self._dirty.clear()
 
@@ -348,6 +354,12 @@ class Peers:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     # For lanes
+
+    async def dial(self, node_id: NodeId, endpoint: Endpoint, protocol: asyncio.Protocol) -> None:
+        if self._links is None:
+            await dial(self.loop, endpoint, lambda: protocol)
+        else:
+            await self._links.dial(node_id, endpoint, protocol)
 
     def spawn(self, work: Any) -> asyncio.Task[None]:
         task = self.loop.create_task(work)

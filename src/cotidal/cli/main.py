@@ -27,6 +27,7 @@ VERBS: Final[dict[str, str]] = {
     "consume": "Print the records of a topic.",
     "status": "Show brokers, leaders, in-sync replicas, offsets and sizes.",
     "quorum": "Show the controllers and how far each has got.",
+    "chaos": "Kill, pause and part the nodes of a local cluster.",
     "sim": "Simulate clusters under faults and look for broken promises.",
     "log": "Look into log files on disk.",
     "completion": "Print the completion script of a shell.",

@@ -42,6 +42,7 @@ EACH_ITS_OWN: Final = (
         ("somewhere else", "cotidal up --port 19092 --data /var/tmp/kafka"),
         ("one that leaves nothing behind", "cotidal up --ephemeral"),
         ("with a setting of your own", "cotidal up --override num.partitions=3"),
+        ("to be disturbed by `cotidal chaos`", "cotidal up --brokers 3 --chaos"),
     ),
 )
 @click.option(
@@ -60,6 +61,7 @@ EACH_ITS_OWN: Final = (
     help="Where the first listens, others after it.  [default: 9092, or free ones]",
 )
 @click.option("--ephemeral", is_flag=True, help="Keep the data nowhere: it goes with the process.")
+@click.option("--chaos", is_flag=True, help="Let `cotidal chaos` disturb the links of nodes.")
 @click.option("--console-port", type=int, metavar="PORT", help="Not there yet.")
 @click.option("--override", metavar="NAME=VALUE", multiple=True, help="A broker setting.")
 def command(
@@ -67,6 +69,7 @@ def command(
     data: str | None,
     port: int | None,
     ephemeral: bool,
+    chaos: bool,
     console_port: int | None,
     override: tuple[str, ...],
 ) -> int:
@@ -78,6 +81,8 @@ def command(
         raise Failed("the console is not there yet; leave --console-port out", status=2)
     if ephemeral and data is not None:
         raise click.UsageError("--ephemeral keeps no data: leave --data out")
+    if chaos and brokers == 1:
+        raise click.UsageError("one broker has no links to disturb: add --brokers 3")
     overrides = parse_settings(override)
     if brokers > 1:
         for name in EACH_ITS_OWN:
@@ -87,13 +92,23 @@ def command(
     with ExitStack() as cleanup:
         path = ephemeral_directory(cleanup) if ephemeral else os.path.abspath(data or DEFAULT_DATA)
         kept = "no data is kept" if ephemeral else f"data in {path}"
-        status = run(brokers, path, port, overrides, kept)
+        if ephemeral and chaos:
+            kept = f"data in {path} until then"
+        status = run(brokers, path, port, overrides, kept, chaos=chaos)
         if status == 0:
             click.echo("cotidal has stopped" + ("" if ephemeral else f"; its data stays in {path}"))
         return status
 
 
-def run(brokers: int, path: str, port: int | None, overrides: dict[str, str], kept: str) -> int:
+def run(
+    brokers: int,
+    path: str,
+    port: int | None,
+    overrides: dict[str, str],
+    kept: str,
+    *,
+    chaos: bool,
+) -> int:
     from cotidal.broker.family import Family
     from cotidal.broker.local import LayoutError, lay_out
     from cotidal.broker.main import run_broker
@@ -108,7 +123,8 @@ def run(brokers: int, path: str, port: int | None, overrides: dict[str, str], ke
     if brokers == 1:
         return run_broker(configs[0], on_serving=lambda running: say_up(running.addresses, kept))
     addresses = [address for config in configs for address in config.advertised]
-    return Family(configs, on_up=lambda: say_up(addresses, kept), say=say).run()
+    family = Family(configs, home=path, chaos=chaos, on_up=lambda: say_up(addresses, kept), say=say)
+    return family.run()
 
 
 def check(settings: dict[str, str]) -> None:

@@ -14,7 +14,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Sequence
-from typing import Final
+from typing import ClassVar, Final
 
 from cotidal import limits
 
@@ -138,6 +138,8 @@ class OsFiles:
 
     __slots__ = ("_lock", "_max_open", "_open")
 
+    FILE: ClassVar = OsFile
+
     def __init__(self, max_open: int = limits.LOG_OPEN_FILES) -> None:
         self._max_open = max_open
         self._open: deque[OsFile] = deque()
@@ -145,7 +147,7 @@ class OsFiles:
 
     def open(self, path: str, *, create: bool = False) -> OsFile:
         flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | (os.O_CREAT if create else 0)
-        file = OsFile(self, path, os.open(path, flags, 0o644))
+        file: OsFile = self.FILE(self, path, os.open(path, flags, 0o644))
         self.remember(file)
         return file
 

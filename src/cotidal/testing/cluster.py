@@ -6,11 +6,13 @@
 ``ProcessCluster``   processes of their own, as `cotidal up` starts them: to be killed with -9, or
                      paused.
 
-Both keep their data in a directory that goes when they end, unless they are given one.
+Both keep their data in a directory that goes when they end, unless they are given one, and both
+can have the links between their nodes held or slowed; clients reach every node all the while.
 
     with Cluster() as cluster:
         producer = Producer({"bootstrap.servers": cluster.bootstrap})
-        cluster.kill(cluster.nodes[0])
+        cluster.partition(1, 2)
+        cluster.kill(3)
 """
 
 from __future__ import annotations
@@ -25,13 +27,15 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
-from collections.abc import Coroutine, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Coroutine, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Final, Self, TypeVar
 
 from cotidal.broker.config import BrokerConfig
+from cotidal.broker.control import PID_FILE, ControlError, Handle
+from cotidal.broker.faults import NO_FAULTS, Faults, Pair, both_ways
 from cotidal.broker.local import CALLERS_PORTS_FROM, LayoutError, lay_out
 from cotidal.broker.main import Running, new_loop, serve
 
@@ -59,7 +63,45 @@ class _Data:
             shutil.rmtree(self.path, ignore_errors=True)
 
 
-class Cluster:
+class Disturbed(ABC):
+    """A cluster whose links can be held and slowed."""
+
+    def __init__(self) -> None:
+        self.faults = NO_FAULTS
+        """What is done to it now."""
+
+    @property
+    @abstractmethod
+    def nodes(self) -> tuple[int, ...]: ...
+
+    @abstractmethod
+    def suffer(self, faults: Faults) -> None:
+        """All links and disks are as this says from now on."""
+
+    def partition(self, node: int, *others: int, one_way: bool = False) -> None:
+        """Nothing passes between a node and the others; all others if none is named.
+
+        ``one_way``: nothing from the node to them; what they say still reaches it.
+        """
+        self.suffer(self.faults.held(self._pairs(node, others, one_way=one_way)))
+
+    def slow(self, node: int, *others: int, seconds: float, one_way: bool = False) -> None:
+        """Everything between a node and the others takes so much longer, each way."""
+        self.suffer(self.faults.slowed(self._pairs(node, others, one_way=one_way), seconds))
+
+    def heal(self, *nodes: int) -> None:
+        """All links are open; or those of one node, or between one and the others."""
+        pairs = self._pairs(nodes[0], nodes[1:]) if nodes else self.faults.delays
+        self.suffer(self.faults.healed(pairs))
+
+    def _pairs(self, node: int, others: tuple[int, ...], *, one_way: bool = False) -> list[Pair]:
+        others = others or tuple(each for each in self.nodes if each != node)
+        if node in others or not {node, *others} <= set(self.nodes):
+            raise ClusterFailed(f"there is no link between {node} and {others} in {self.nodes}")
+        return [(node, other) for other in others] if one_way else both_ways(node, others)
+
+
+class Cluster(Disturbed):
     """Brokers in this process."""
 
     def __init__(
@@ -70,6 +112,7 @@ class Cluster:
         directory: str | os.PathLike[str] | None = None,
     ) -> None:
         """``settings``: of every broker, by Kafka's names. ``directory``: data that is to stay."""
+        super().__init__()
         self._brokers = brokers
         self._settings = dict(settings or {})
         self._data = _Data(directory)
@@ -120,6 +163,10 @@ class Cluster:
             raise ClusterFailed(f"node {node} runs")
         self._await(self._serve((node,)), START_SECONDS_MAX)
 
+    def suffer(self, faults: Faults) -> None:
+        self.faults = faults
+        self._await(self._suffer(faults), STOP_SECONDS_MAX)
+
     def __enter__(self) -> Self:
         return self.start()
 
@@ -140,7 +187,9 @@ class Cluster:
         self._loop.close()
 
     async def _serve(self, nodes: tuple[int, ...]) -> None:
-        started = await asyncio.gather(*(serve(self._configs[node]) for node in nodes))
+        started = await asyncio.gather(
+            *(serve(self._configs[node], faults=self.faults) for node in nodes)
+        )
         self._running.update(zip(nodes, started, strict=True))
 
     async def _stop(self) -> None:
@@ -149,6 +198,10 @@ class Cluster:
             for each in running.values():
                 each.kill()
         await asyncio.gather(*(each.stop() for each in running.values()))
+
+    async def _suffer(self, faults: Faults) -> None:
+        for each in self._running.values():
+            each.suffer(faults)
 
     async def _kill(self, node: int) -> None:
         running = self._running.pop(node, None)
@@ -174,7 +227,7 @@ class Cluster:
         raise AssertionError("unreachable")
 
 
-class ProcessCluster:
+class ProcessCluster(Disturbed):
     """`cotidal up`, and the processes that it starts."""
 
     PYTHON: ClassVar = (sys.executable,)
@@ -186,7 +239,11 @@ class ProcessCluster:
         settings: Mapping[str, str] | None = None,
         directory: str | os.PathLike[str] | None = None,
         port: int | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
+        """``environment``: of its processes, beside this one's."""
+        super().__init__()
+        self._environment = {**os.environ, **(environment or {})}
         self.bootstrap = ""
         """Where clients begin, once it runs."""
         self.brokers = brokers
@@ -211,6 +268,7 @@ class ProcessCluster:
     def start(self) -> Self:
         command = [*self.PYTHON, "-m", "cotidal", "up", f"--brokers={self.brokers}"]
         command += [f"--data={self.data}"]
+        command += ["--chaos"] if self.brokers > 1 else []
         command += [] if self.port is None else [f"--port={self.port}"]
         command += [f"--override={name}={value}" for name, value in self._settings.items()]
         with self.journal.open("a") as journal:
@@ -220,6 +278,7 @@ class ProcessCluster:
                 stdout=subprocess.PIPE,
                 stderr=journal,
                 text=True,
+                env=self._environment,
             )
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
@@ -254,21 +313,31 @@ class ProcessCluster:
 
     def kill(self, node: int) -> None:
         """With -9; it is gone, and known to be, when this returns."""
-        self.signal(node, signal.SIGKILL)
-        if self.brokers == 1:
+        if self.brokers > 1:
+            with self._told():
+                self._handle.kill(node)
+        else:
+            self.signal(node, signal.SIGKILL)
             assert self.process is not None
             self.process.wait(STOP_SECONDS_MAX)
-        deadline = time.monotonic() + STOP_SECONDS_MAX
-        while self.is_running(node):
-            if time.monotonic() > deadline:
-                raise ClusterFailed(f"node {node} does not die\n{self.said()}")
-            time.sleep(0.002)
+
+    def restart(self, node: int) -> None:
+        """One of several that has ended, or is stopped in order first; it serves then."""
+        with self._told():
+            if self.is_running(node):
+                self._handle.stop(node)
+            self._handle.start(node)
 
     def is_running(self, node: int) -> bool:
-        return (self.data / f"node-{node}" / "pid").exists()
+        return (self.data / f"node-{node}" / PID_FILE).exists()
 
     def pause(self, node: int) -> None:
-        self.signal(node, signal.SIGSTOP)
+        """With SIGSTOP: alive, and silent."""
+        if self.brokers > 1:
+            with self._told():
+                self._handle.pause(node)
+        else:
+            self.signal(node, signal.SIGSTOP)
 
     def resume(self, node: int) -> None:
         self.signal(node, signal.SIGCONT)
@@ -281,12 +350,28 @@ class ProcessCluster:
             os.kill(self.pid(node), number)
 
     def pid(self, node: int) -> int:
-        return int((self.data / f"node-{node}" / "pid").read_text())
+        return int((self.data / f"node-{node}" / PID_FILE).read_text())
 
     def start_again(self) -> None:
         """Whichever nodes have ended."""
         assert self.process is not None
         self.process.send_signal(signal.SIGUSR1)
+
+    def suffer(self, faults: Faults) -> None:
+        with self._told():
+            self._handle.suffer(faults)
+        self.faults = faults
+
+    @property
+    def _handle(self) -> Handle:
+        return Handle(str(self.data))
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except ControlError as wrong:
+            raise ClusterFailed(f"{wrong}\n{self.said()}") from None
 
     def log(self, node: int, partition: str) -> bytes:
         """All segments of a replica (``orders-0``), as they are on disk."""
