@@ -11,10 +11,12 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from cotidal.api.registry import APIS, Api, handler
-from cotidal.messages.rpc.apis import APIS as KAFKA
+from cotidal.api.registry import APIS, OURS, Api, handler
+from cotidal.messages.rpc.apis import APIS as KNOWN
 from cotidal.messages.rpc.apis import Api as KafkaApi
 from reference_table import code, table
+
+KAFKA: Final = {key: api for key, api in KNOWN.items() if key not in OURS}
 
 NOT_SERVED: Final[Mapping[str, str]] = {
     "no consumer groups yet": "OffsetCommit OffsetFetch JoinGroup Heartbeat LeaveGroup SyncGroup "

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from cotidal import settings
-from cotidal.settings import Dynamic, OneOf, Range, Setting
+from cotidal.settings import Dynamic, OneOf, Range, ReplicaPairs, Setting
 from reference_table import code, table
 
 _NOT_YET: Final = "not read yet: a fixed value holds"
@@ -40,9 +40,6 @@ PENDING: Final[Mapping[str, str]] = {
     "replica.fetch.*": _NOT_YET,
     "replica.socket.*": _NOT_YET,
     "controlled.shutdown.enable": _NOT_YET,
-    "leader.replication.throttled.*": _NOT_YET,
-    "follower.replication.throttled.*": _NOT_YET,
-    "replication.quota.*": _NOT_YET,
     "quota.window.*": _NO_QUOTAS,
     "max.connection.creation.rate": _NO_QUOTAS,
     "offset*": _NO_GROUPS,
@@ -173,6 +170,8 @@ def allowed(row: Setting) -> str:
     match row.rule:
         case OneOf(choices):
             return ", ".join(map(code, choices))
+        case ReplicaPairs():
+            return f"{code('partition:broker')}, ..., or {code('*')}"
         case Range(None, None):
             return ""
         case Range(low, None):

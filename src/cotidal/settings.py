@@ -24,6 +24,7 @@ from cotidal.settings_table import (
     Kind,
     OneOf,
     Range,
+    ReplicaPairs,
     Setting,
     Source,
     Synonym,
@@ -40,6 +41,7 @@ __all__ = [
     "OneOf",
     "Origin",
     "Range",
+    "ReplicaPairs",
     "Setting",
     "Source",
     "Synonym",
@@ -191,6 +193,11 @@ def _checked_list(setting: Setting, text: str, elements: tuple[str, ...]) -> Val
                 return _wrong(setting, text, f"may hold only {choices}")
         if len(set(elements)) != len(elements):
             return _wrong(setting, text, "must not name anything twice")
+    if isinstance(setting.rule, ReplicaPairs) and elements != ("*",):
+        for element in elements:
+            partition, _, broker = element.partition(":")
+            if not (f"{partition}{broker}".isascii() and partition.isdigit() and broker.isdigit()):
+                return _wrong(setting, text, "must be partition:broker pairs like 0:1,1:2, or *")
     return elements
 
 

@@ -64,7 +64,11 @@ class OneOf(NamedTuple):
     choices: tuple[str, ...]
 
 
-Rule: TypeAlias = "Range | OneOf"
+class ReplicaPairs(NamedTuple):
+    """A LIST of ``partition:broker`` pairs, or ``*`` alone for every replica (KIP-73)."""
+
+
+Rule: TypeAlias = "Range | OneOf | ReplicaPairs"
 
 ANY: Final = Range()
 
@@ -137,13 +141,13 @@ _TOPIC_ROWS: Final = (
     Setting("flush.ms", _L, _FOREVER, "fsync what is older than this.", _NOT_NEGATIVE,
             (Synonym("log.flush.interval.ms"), Synonym("log.flush.scheduler.interval.ms"))),
     Setting("follower.replication.throttled.replicas", _LIST, "", "Replicas throttled as "
-            "followers: partition:broker pairs, or '*'."),
+            "followers: partition:broker pairs, or '*'.", ReplicaPairs()),
     Setting("index.interval.bytes", _I, "4096", "Bytes of log between two index entries.",
             _NOT_NEGATIVE, _as("log.index.interval.bytes")),
     Setting("internal.segment.bytes", _I, None, "A segment size below segment.bytes' least; for "
             "tests.", Range(14)),
     Setting("leader.replication.throttled.replicas", _LIST, "", "Replicas throttled as leaders: "
-            "partition:broker pairs, or '*'."),
+            "partition:broker pairs, or '*'.", ReplicaPairs()),
     Setting("max.compaction.lag.ms", _L, _FOREVER, "A record is compacted at the latest after "
             "this.", _POSITIVE, _as("log.cleaner.max.compaction.lag.ms")),
     Setting("max.message.bytes", _I, "1048588", "Largest record batch accepted.",

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from cotidal.api.api_versions import answer
-from cotidal.api.registry import APIS
+from cotidal.api.registry import APIS, OURS
 from cotidal.errors import ErrorCode
 from cotidal.messages.rpc.api_versions import ApiVersion, ApiVersionsRequest
 
@@ -49,3 +49,15 @@ def test_features_from_level_0_are_left_out_below_version_4(cluster, asked):
     assert names == {"metadata.version"}
     names = {each.name for each in answer(GOOD, asked(4), cluster.view).supported_features}
     assert "transaction.version" in names
+
+
+def test_apis_of_our_own_are_told_to_our_own_client_only(cluster, asked):
+    def told(name, version, listener="PLAINTEXT"):
+        request = ApiVersionsRequest(name, "1")
+        response = answer(request, asked(version, listener=listener), cluster.view)
+        return {api.api_key for api in response.api_keys} & OURS.keys()
+
+    assert told("cotidal", 4) == told("cotidal", 3) == OURS.keys()
+    assert not told("librdkafka", 4)
+    assert not told("cotidal", 2), "there is no name in version 2"
+    assert not told("cotidal", 4, listener="CONTROLLER")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cotidal import api as api_package
-from cotidal.api.registry import APIS, INTERNAL, Owner, handler
+from cotidal.api.registry import APIS, INTERNAL, OURS, Owner, handler
 from cotidal.messages.rpc.apis import APIS as KNOWN
 
 KAFKA_4_3 = {
@@ -24,7 +24,7 @@ KAFKA_4_3_BETWEEN_NODES = {
 }  # fmt: skip
 """What its controllers answer on their own listener alone."""
 
-EVERY = [*APIS.values(), *INTERNAL.values()]
+EVERY = [*APIS.values(), *INTERNAL.values(), *OURS.values()]
 
 
 def test_table_advertises_what_kafka_does():
@@ -49,6 +49,10 @@ def test_row_agrees_with_the_messages(api):
     assert known.name == api.name
     assert (known.first_version, known.last_stable_version) == (api.oldest, api.newest)
     assert api.controller_listener == ("controller" in known.listeners)
+
+
+def test_our_own_keys_are_far_from_kafkas():
+    assert min(OURS) >= 30_000 > 100 * max(KAFKA_4_3)
 
 
 def test_keys_ascend():

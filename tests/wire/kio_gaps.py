@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
-MESSAGES: Final = frozenset({"QuorumStateData"})
+OURS: Final = frozenset({"DescribeReplicasRequest", "DescribeReplicasResponse"})
+"""Messages of our own, which Apache Kafka lacks too."""
+
+MESSAGES: Final = frozenset({"QuorumStateData"}) | OURS
 """Whole messages that kio lacks, apart from the kinds below."""
 
 KINDS: Final = frozenset({"metadata", "key", "value"})

@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from cotidal.api.registry import OURS
 from message_schema import read_modules
 from wire_vectors import vectors
 
 SCHEMA = Path(__file__).resolve().parents[2] / "schema"
 
 
-def test_every_message_and_version_is_printed() -> None:
+def test_every_message_and_version_of_kafkas_is_printed() -> None:
     found = {(v["name"], v["version"]) for v in vectors([], 1)}
     assert found == {
         (message.name, version)
         for module in read_modules(SCHEMA)
         for message in module.messages
+        if message.key not in OURS
         for version in message.versions
     }
 

@@ -4,6 +4,7 @@ KIP-511 client software name and version, checked from 3 on. KIP-584 features fr
 feature whose oldest level is 0 is left out, because older clients cannot read it (KAFKA-17492).
 A version that is not known is answered in version 0 with UNSUPPORTED_VERSION and this API's own
 range, so that the client can ask again: the caller passes None for the request.
+Our own client (by its name, from 3 on) is also told of the APIs that only it asks for.
 kraft.version is the quorum's own feature: its level is in force, though perhaps not committed yet.
 
 Not there: the client's name and version are not kept.
@@ -16,7 +17,7 @@ from typing import Final
 
 from cotidal.api.asked import Asked
 from cotidal.api.reachability import is_controller_listener
-from cotidal.api.registry import APIS
+from cotidal.api.registry import APIS, OURS
 from cotidal.api.view import View
 from cotidal.core.cluster.decide.features import SUPPORTED
 from cotidal.core.cluster.image import FeatureRange
@@ -32,6 +33,7 @@ from cotidal.messages.rpc.apis import ApiKey
 
 KRAFT_VERSION: Final = FeatureRange("kraft.version", 0, 1)
 SOFTWARE_SINCE: Final = 3
+OUR_CLIENT: Final = "cotidal"
 LEVEL_ZERO_SINCE: Final = 4
 
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
@@ -48,10 +50,11 @@ def answer(request: ApiVersionsRequest | None, asked: Asked, view: View) -> ApiV
     ):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
     for_controller = is_controller_listener(view, asked.listener)
+    is_ours = asked.api_version >= SOFTWARE_SINCE and request.client_software_name == OUR_CLIENT
     return ApiVersionsResponse(
         api_keys=tuple(
             ApiVersion(api.key, api.advertised_oldest, api.newest)
-            for api in APIS.values()
+            for api in (*APIS.values(), *(OURS.values() if is_ours else ()))
             if api.controller_listener or not for_controller
         ),
         supported_features=tuple(

@@ -2,7 +2,8 @@
 
 Timestamps with a meaning of their own: -1 latest, -2 earliest, -3 of the largest timestamp
 (KIP-734), -4 earliest local, -5 latest tiered, -6 earliest not yet tiered (version 11). Nothing is
-tiered here: the local log is the log, -5 and -6 answer that there is no such offset.
+tiered here: the local log is the log, -5 and -6 answer that there is no such offset. A tool that
+asks as replica -2 is told the ends of a follower's log too.
 """
 
 from __future__ import annotations
@@ -34,6 +35,9 @@ MAX_TIMESTAMP: Final = -3
 EARLIEST_LOCAL: Final = -4
 LATEST_TIERED: Final = -5
 EARLIEST_PENDING_UPLOAD: Final = -6
+
+DEBUGGER: Final = -2
+"""As this replica a tool asks that looks into single replicas, whoever leads."""
 
 _SPECIAL_SINCE: Final = {
     MAX_TIMESTAMP: 7,

@@ -112,6 +112,11 @@ APIS: Final[dict[int, Api]] = {int(api.key): api for api in _TABLE}
 INTERNAL: Final[dict[int, Api]] = {int(api.key): api for api in _BETWEEN_NODES}
 """What nodes ask each other, on a controller's listener only. Decided, not yet served."""
 
+_OURS: Final = (Api(ApiKey.DESCRIBE_REPLICAS, "DescribeReplicas", 0, 0, Owner.PARTITION),)
+
+OURS: Final[dict[int, Api]] = {int(api.key): api for api in _OURS}
+"""What only our own client asks for (docs/adr/0004): ApiVersions names it to nobody else."""
+
 QUORUM: Final = (
     ApiKey.VOTE,
     ApiKey.BEGIN_QUORUM_EPOCH,
@@ -125,7 +130,7 @@ the quorum's machine answers (quorum_talk.py)."""
 
 def handler(key: int) -> ModuleType:
     """The module of an API that is in one of the tables."""
-    assert key in APIS or key in INTERNAL, key
+    assert key in APIS or key in INTERNAL or key in OURS, key
     return import_module(f"cotidal.api.{KNOWN[key].module}")
 
 

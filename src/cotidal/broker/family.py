@@ -25,7 +25,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from typing import Final, NamedTuple, NoReturn
 
-from cotidal.api.registry import APIS, INTERNAL, QUORUM, handler, refusals
+from cotidal.api.registry import APIS, INTERNAL, OURS, QUORUM, handler, refusals
 from cotidal.broker.config import BrokerConfig
 from cotidal.broker.control import CONTROL_PIPE, FAULTS_FILE, PID_FILE, UP_FILE, Up
 from cotidal.broker.main import EXIT_FAILED, EXIT_FAULT, EXIT_STOPPED, run_broker
@@ -206,10 +206,10 @@ def _import_everything() -> None:
     """Whatever a node would import later is shared when the parent has it already."""
     with suppress(ImportError):
         import uvloop  # noqa: F401
-    for key in (*APIS, *INTERNAL):
+    for key in (*APIS, *INTERNAL, *OURS):
         handler(key)
     refusals()
-    for key in (*APIS, *INTERNAL, *QUORUM):
+    for key in (*APIS, *INTERNAL, *OURS, *QUORUM):
         module_codecs("rpc", KNOWN[key].module)
     for name in ("metadata", "quorum"):
         module_codecs("records", name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cotidal.api.registry import APIS, INTERNAL, QUORUM
+from cotidal.api.registry import APIS, INTERNAL, OURS, QUORUM
 from cotidal.broker.config import BrokerConfig, controller_addresses
 from cotidal.broker.listeners import Listener
 from cotidal.broker.server import Gate
@@ -15,7 +15,7 @@ from cotidal.node.state import NodeConfig
 def gate(name: str, is_controller: bool) -> Gate:
     """What may be asked at a listener: clients' requests, or those of other nodes."""
     if not is_controller:
-        return Gate(name, {key: (api.oldest, api.newest) for key, api in APIS.items()})
+        return Gate(name, {key: (api.oldest, api.newest) for key, api in (APIS | OURS).items()})
     served = {
         key: (api.oldest, api.newest)
         for key, api in (APIS | INTERNAL).items()

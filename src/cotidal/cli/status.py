@@ -1,4 +1,8 @@
-"""``cotidal status``: the whole cluster on one page."""
+"""``cotidal status``: the whole cluster on one page, and each replica of what is not well.
+
+What is told of a replica, why it is not in sync, and what an election of it would drop is reasoned
+in client/standing.py; here it is laid out.
+"""
 
 from __future__ import annotations
 
@@ -7,178 +11,310 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from cotidal.cli.table import Cell, bytes_text, list_text, print_json, print_table, red
-from cotidal.cli.verb import Verb, bootstrap_option, json_option
+from cotidal.cli.verb import Verb, bootstrap_option, complete_topic, json_option
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from cotidal.client.admin import LogSize
     from cotidal.client.cluster import Cluster
-    from cotidal.client.metadata import Metadata, Partition
-    from cotidal.values import NodeId, Offset, TopicPartition
+    from cotidal.client.metadata import Metadata
+    from cotidal.client.replicas import Registered
+    from cotidal.client.standing import PartitionStanding, ReplicaStanding, Scene
+    from cotidal.values import NodeId, TopicPartition
+
+LEGEND = """\
+IF ELECTED NOW: what an election of this replica would drop. Below the high watermark records are
+acknowledged to acks=all; above it at most to acks=1. A write with acks=0 is acknowledged to nobody:
+it is counted among these, and cannot be told apart."""
+EPOCHS_SHOWN = 3
 
 
-class PartitionStatus(NamedTuple):
-    topic: str
-    partition: Partition
-    start_offset: Offset | None
-    end_offset: Offset | None
-    """High watermark: what consumers can read. None while nobody leads the partition."""
-    size_bytes: int | None
-    """On the leader's disk."""
+class Status(NamedTuple):
+    """Everything that was asked for."""
+
+    metadata: Metadata
+    brokers: tuple[Registered, ...]
+    sizes: Mapping[NodeId, Mapping[TopicPartition, LogSize]]
+    partitions: list[PartitionStanding]
+    scene: Scene
 
 
 @click.command(
     cls=Verb,
     examples=(
-        ("everything", "cotidal status"),
+        ("everything, with each replica of what is not well", "cotidal status"),
+        ("each replica of one topic", "cotidal status orders"),
         ("only what is not well", "cotidal status --under-replicated"),
-        ("for a program", "cotidal status --json"),
+        ("each replica of everything, for a program", "cotidal status --json"),
     ),
 )
+@click.argument("topics", metavar="[TOPIC]...", nargs=-1, shell_complete=complete_topic)
 @click.option("--under-replicated", is_flag=True, help="Only partitions that lack a replica.")
+@click.option("--replicas", is_flag=True, help="Each replica of every partition shown.")
 @click.option("--internal", is_flag=True, help="Also topics that the cluster keeps for itself.")
 @json_option
 @bootstrap_option
-def command(under_replicated: bool, internal: bool, as_json: bool, bootstrap: str) -> None:
-    """Show brokers and partitions: leader, in-sync replicas, offsets, size."""
-    from cotidal.client.admin import log_sizes
+def command(
+    topics: tuple[str, ...],
+    under_replicated: bool,
+    replicas: bool,
+    internal: bool,
+    as_json: bool,
+    bootstrap: str,
+) -> None:
+    """Show brokers and partitions: leader, in-sync replicas, offsets, size.
+
+    Of a partition that is not well, or of the TOPICs that are named, each replica: what it holds,
+    by leader epoch; why it is not in sync; and which records would be lost if it were elected now.
+    """
     from cotidal.client.cluster import Cluster
 
     with Cluster(bootstrap, timeout_s=10.0) as cluster:
-        metadata = cluster.metadata()
-        sizes = log_sizes(cluster, [broker.node_id for broker in metadata.brokers])
-        partitions = [
-            status
-            for status in partition_statuses(cluster, metadata, sizes, internal=internal)
-            if not under_replicated
-            or status.partition.is_under_replicated
-            or not status.partition.has_leader
-        ]
+        status = gather(cluster, topics, internal=internal or bool(topics))
+    if under_replicated:
+        unwell = [each for each in status.partitions if not each.is_well]
+        status = status._replace(partitions=unwell)
     if as_json:
-        print_json(status_json(metadata, sizes, partitions))
+        print_json(status_json(status))
         return
-    print_cluster(metadata, sizes)
-    if partitions:
-        click.echo()
-        print_partitions(partitions)
+    print_cluster(status)
+    click.echo()
+    if status.partitions:
+        print_partitions(status)
+        everything = replicas or bool(topics)
+        print_replicas([each for each in status.partitions if everything or not each.is_well])
     elif under_replicated:
-        click.echo("\nevery partition has all its replicas in sync")
+        click.echo("every partition has all its replicas in sync")
     else:
-        click.echo("\nthere are no topics; create one with `cotidal topic create NAME`")
+        click.echo("there are no topics; create one with `cotidal topic create NAME`")
 
 
-def partition_statuses(
-    cluster: Cluster,
-    metadata: Metadata,
-    sizes: dict[NodeId, dict[TopicPartition, LogSize]],
-    *,
-    internal: bool,
-) -> list[PartitionStatus]:
-    from cotidal.client.offsets import earliest_offsets, end_offsets
+def gather(cluster: Cluster, topics: tuple[str, ...] = (), *, internal: bool = False) -> Status:
+    """Ask every broker, and the cluster about those that do not answer."""
+    from cotidal.client.admin import log_sizes
+    from cotidal.client.replicas import (
+        NOBODY,
+        ask_brokers,
+        eligible_leaders,
+        registered_brokers,
+    )
+    from cotidal.client.standing import Scene, stand
     from cotidal.values import TopicPartition
 
+    for name in topics:
+        cluster.topic(name)  # or the cluster's own sentence about it
+    metadata = cluster.metadata()
     shown = [
-        (TopicPartition(topic.name, partition.partition), partition)
+        topic
         for topic in metadata.topics
-        if internal or not topic.is_internal
-        for partition in topic.partitions
+        if (topic.name in topics if topics else internal or not topic.is_internal)
     ]
-    # A partition without leader has no offsets that anybody vouches for: it is not waited for.
-    named = {broker.node_id for broker in metadata.brokers}
-    led = [at for at, partition in shown if partition.leader in named]
-    starts, ends = earliest_offsets(cluster, led), end_offsets(cluster, led)
-    found: list[PartitionStatus] = []
-    for at, partition in shown:
-        log = sizes.get(partition.leader, {}).get(at)
-        found.append(
-            PartitionStatus(
-                at.topic, partition, starts.get(at), ends.get(at), log.size_bytes if log else None
+    names = [topic.name for topic in shown]
+    registered = registered_brokers(cluster, metadata)
+    told, silent = ask_brokers(cluster, metadata._replace(topics=tuple(shown)), names)
+    sizes = log_sizes(cluster, told)
+    eligible = eligible_leaders(cluster, names)
+    scene = Scene(
+        told,
+        silent,
+        frozenset(broker.node_id for broker in registered if broker.is_fenced),
+        frozenset(broker.node_id for broker in registered),
+    )
+    partitions = []
+    for topic in shown:
+        for partition in topic.partitions:
+            at = TopicPartition(topic.name, partition.partition)
+            log = sizes.get(partition.leader, {}).get(at)
+            partitions.append(
+                stand(
+                    at,
+                    partition,
+                    scene,
+                    eligible=eligible.get(at, NOBODY),
+                    leader_bytes=None if log is None else log.size_bytes,
+                )
             )
-        )
-    return found
+    return Status(metadata, registered, sizes, partitions, scene)
 
 
-def print_cluster(metadata: Metadata, sizes: dict[NodeId, dict[TopicPartition, LogSize]]) -> None:
-    leading = [partition.leader for topic in metadata.topics for partition in topic.partitions]
-    replicas = [
-        node for topic in metadata.topics for partition in topic.partitions
-        for node in partition.replicas
-    ]  # fmt: skip
+def print_cluster(status: Status) -> None:
+    metadata, sizes = status.metadata, status.sizes
+    partitions = [each for topic in metadata.topics for each in topic.partitions]
+    leading = [partition.leader for partition in partitions]
+    replicas = [node for partition in partitions for node in partition.replicas]
     click.echo(f"cluster {metadata.cluster_id}")
     click.echo()
     rows: list[list[Cell]] = []
-    for broker in metadata.brokers:
+    for broker in status.brokers:
         logs = sizes.get(broker.node_id)
         size = None if logs is None else sum(log.size_bytes for log in logs.values())
         rows.append(
             [
                 broker.node_id,
-                str(broker.address),
+                f"{broker.host}:{broker.port}",
                 broker.rack,
+                broker_state(status, broker),
                 leading.count(broker.node_id),
                 replicas.count(broker.node_id),
                 None if size is None else bytes_text(size),
             ]
         )
-    print_table(("BROKER", "ADDRESS", "RACK", "LEADS", "REPLICAS", "SIZE"), rows)
+    print_table(("BROKER", "ADDRESS", "RACK", "STATE", "LEADS", "REPLICAS", "SIZE"), rows)
 
 
-def print_partitions(partitions: list[PartitionStatus]) -> None:
-    lacking = sum(status.partition.is_under_replicated for status in partitions)
-    leaderless = sum(not status.partition.has_leader for status in partitions)
-    print_table(
-        ("TOPIC", "PARTITION", "LEADER", "EPOCH", "REPLICAS", "ISR", "START", "END", "SIZE"),
-        [
-            (
-                status.topic,
-                status.partition.partition,
-                status.partition.leader if status.partition.has_leader else None,
-                status.partition.leader_epoch,
-                list_text(status.partition.replicas),
-                list_text(status.partition.isr),
-                status.start_offset,
-                status.end_offset,
-                bytes_text(status.size_bytes) if status.size_bytes is not None else None,
-            )
-            for status in partitions
-        ],
-    )
+def broker_state(status: Status, broker: Registered) -> str:
+    if broker.is_fenced:
+        return status.scene.fenced_text(broker.node_id)
+    return "does not answer" if broker.node_id in status.scene.silent else "serves"
+
+
+def print_partitions(status: Status) -> None:
+    partitions = status.partitions
+    lacking = sum(each.partition.is_under_replicated for each in partitions)
+    leaderless = sum(not each.partition.has_leader for each in partitions)
+    rows: list[list[Cell]] = []
+    for each in partitions:
+        partition = each.partition
+        size = size_of(status, each)
+        rows.append(
+            [
+                each.at.topic,
+                partition.partition,
+                partition.leader if partition.has_leader else None,
+                partition.leader_epoch,
+                list_text(partition.replicas),
+                list_text(partition.isr),
+                each.start_offset,
+                each.high_watermark,
+                None if size is None else bytes_text(size),
+            ]
+        )
+    columns = ("TOPIC", "PARTITION", "LEADER", "EPOCH", "REPLICAS", "ISR", "START", "END", "SIZE")
+    print_table(columns, rows)
     if lacking or leaderless:
         click.echo()
         click.echo(red(f"{lacking} under-replicated, {leaderless} without a leader"))
 
 
-def status_json(
-    metadata: Metadata,
-    sizes: dict[NodeId, dict[TopicPartition, LogSize]],
-    partitions: list[PartitionStatus],
-) -> dict[str, object]:
+def print_replicas(partitions: list[PartitionStanding]) -> None:
+    for each in partitions:
+        click.echo()
+        click.echo(headline(each))
+        print_table(
+            ("REPLICA", "ROLE", "START", "HW", "END", "EPOCH:END", "IF ELECTED NOW", "WHY"),
+            [replica_row(replica) for replica in each.replicas],
+        )
+    if any(replica.loss is not None for each in partitions for replica in each.replicas):
+        click.echo()
+        click.echo(LEGEND)
+
+
+def headline(each: PartitionStanding) -> str:
+    partition = each.partition
+    words = [f"{each.at}"]
+    if partition.has_leader:
+        words.append(f"led by {partition.leader} in epoch {partition.leader_epoch}")
+    else:
+        words.append("no leader")
+        if each.eligible.last_known:
+            words.append(f"last led by {list_text(each.eligible.last_known)}")
+    if each.min_isr is not None:
+        short = "" if len(partition.isr) >= each.min_isr else ": acks=all is refused"
+        words.append(f"{len(partition.isr)} in sync of min {each.min_isr}{short}")
+    if each.unheard:
+        words.append(f"what only {list_text(each.unheard)} may hold nobody can tell")
+    return ", ".join(words)
+
+
+def replica_row(replica: ReplicaStanding) -> list[Cell]:
+    from cotidal.client.standing import epoch_ends, loss_text
+
+    held = replica.held
+    ends = () if held is None else epoch_ends(held)
+    shown = " ".join(f"{epoch}:{end}" for epoch, end in ends[-EPOCHS_SHOWN:])
+    return [
+        replica.node_id,
+        replica.role.value,
+        None if held is None else held.start_offset,
+        None if held is None else held.high_watermark,
+        replica.known_end,
+        f".. {shown}" if len(ends) > EPOCHS_SHOWN else shown,
+        None if replica.loss is None else loss_text(replica.loss),
+        replica.why,
+    ]
+
+
+def size_of(status: Status, each: PartitionStanding) -> int | None:
+    log = status.sizes.get(each.partition.leader, {}).get(each.at)
+    return None if log is None else log.size_bytes
+
+
+def status_json(status: Status) -> dict[str, object]:
     return {
-        "cluster_id": metadata.cluster_id,
+        "cluster_id": status.metadata.cluster_id,
         "brokers": [
             {
                 "id": broker.node_id,
-                "host": broker.address.host,
-                "port": broker.address.port,
+                "host": broker.host,
+                "port": broker.port,
                 "rack": broker.rack,
-                "size_bytes": sum(log.size_bytes for log in sizes[broker.node_id].values())
-                if broker.node_id in sizes
+                "fenced": broker.is_fenced,
+                "fenced_for_ms": status.scene.fenced_for_ms(broker.node_id)
+                if broker.is_fenced
+                else None,
+                "answers": broker.node_id in status.scene.told,
+                "size_bytes": sum(log.size_bytes for log in status.sizes[broker.node_id].values())
+                if broker.node_id in status.sizes
                 else None,
             }
-            for broker in metadata.brokers
+            for broker in status.brokers
         ],
-        "partitions": [
-            {
-                "topic": status.topic,
-                "partition": status.partition.partition,
-                "leader": status.partition.leader if status.partition.has_leader else None,
-                "leader_epoch": status.partition.leader_epoch,
-                "replicas": status.partition.replicas,
-                "isr": status.partition.isr,
-                "offline": status.partition.offline,
-                "start_offset": status.start_offset,
-                "end_offset": status.end_offset,
-                "size_bytes": status.size_bytes,
-            }
-            for status in partitions
-        ],
+        "partitions": [partition_json(status, each) for each in status.partitions],
+    }
+
+
+def partition_json(status: Status, each: PartitionStanding) -> dict[str, object]:
+    partition = each.partition
+    return {
+        "topic": each.at.topic,
+        "partition": partition.partition,
+        "leader": partition.leader if partition.has_leader else None,
+        "leader_epoch": partition.leader_epoch,
+        "replicas": partition.replicas,
+        "isr": partition.isr,
+        "elr": each.eligible.elr,
+        "last_known_leader": each.eligible.last_known[0] if each.eligible.last_known else None,
+        "offline": partition.offline,
+        "min_isr": each.min_isr,
+        "start_offset": each.start_offset,
+        "end_offset": each.high_watermark,
+        "log_end_offset": each.end_offset,
+        "size_bytes": size_of(status, each),
+        "unheard": each.unheard,
+        "standing": [replica_json(replica) for replica in each.replicas],
+    }
+
+
+def replica_json(replica: ReplicaStanding) -> dict[str, object]:
+    from cotidal.client.standing import epoch_ends
+
+    held, loss = replica.held, replica.loss
+    return {
+        "broker": replica.node_id,
+        "role": replica.role.value,
+        "log_start_offset": None if held is None else held.start_offset,
+        "high_watermark": None if held is None else held.high_watermark,
+        "log_end_offset": replica.known_end,
+        "epochs": None
+        if held is None or held.epochs is None
+        else [{"epoch": epoch, "end_offset": end} for epoch, end in epoch_ends(held)],
+        "why_not_in_sync": replica.why,
+        "loss_if_elected": None
+        if loss is None
+        else {
+            "acknowledged_with_acks_all": loss.committed,
+            "acknowledged_with_acks_1_at_most": loss.uncommitted,
+            "bound": loss.bound.name.lower(),
+        },
     }

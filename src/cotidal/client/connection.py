@@ -82,6 +82,10 @@ class Connection:
             self._socket = None
         self._pending.clear()
 
+    def serves(self, key: ApiKey) -> bool:
+        """Whether the other side has named this API, in whatever version."""
+        return key in self._versions
+
     def version(self, key: ApiKey) -> int:
         """The newest version of an API that both sides speak."""
         api = APIS[key]

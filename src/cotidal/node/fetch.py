@@ -7,6 +7,9 @@
 A leader sends a consumer that names its rack to a replica there (replica.selector.class); such an
 answer, like an error, does not wait.
 
+A follower that is throttled gets nothing of the partition until it may (throttles.py): its fetch
+waits like one that has nothing to read, and is looked at again when that moment has come.
+
 A parked fetch counts the bytes it still lacks and is read again only when they are there: a
 consumer with a large fetch.min.bytes does not make the disk work for every small batch.
 Owns of the state: sessions, dirty_fetches, deadlines.
@@ -29,6 +32,7 @@ from cotidal.core.partition.reading import (
 from cotidal.errors import ErrorCode, Refusal
 from cotidal.limits import FETCH_WAIT_MAX_MS
 from cotidal.messages.rpc.fetch import FetchRequest, PartitionData
+from cotidal.node import throttles
 from cotidal.node.connections import Slot
 from cotidal.node.effects import Read, Want
 from cotidal.node.events import ReadDone
@@ -99,6 +103,7 @@ class PendingFetch:
         "answered",
         "asked",
         "deadline",
+        "held_back",
         "incremental",
         "isolation_level",
         "max_bytes",
@@ -129,6 +134,8 @@ class PendingFetch:
         self.asked: list[Asked] = []
         self.urgent = False
         """Something must be told now: an error or a divergence."""
+        self.held_back = False
+        """A partition has records that its follower may not have yet."""
         self.reading: list[int] = []
         """Positions in ``asked`` of the wants that the disk is reading."""
         self.answered = False
@@ -272,11 +279,17 @@ def _evaluate(state: NodeState, pending: PendingFetch) -> None:
     pending.asked = []
     pending.reading = []
     pending.urgent = False
+    pending.held_back = False
+    replica = pending.replica
     wants: list[Want] = []
     for fetched in pending.partitions.values():
         hosted, verdict = _admit(state, pending, fetched, uses_topic_ids)
         if isinstance(verdict, Granted):
-            if hosted is not None and fetched.offset < verdict.below:
+            if hosted is None or fetched.offset >= verdict.below:
+                pass
+            elif replica is not None and throttles.holds_back(state, hosted, replica.node_id):
+                pending.held_back = True
+            else:
                 pending.reading.append(len(pending.asked))
                 wants.append(
                     Want(hosted.replica.partition, fetched.offset, fetched.max_bytes, verdict.below)
@@ -285,8 +298,8 @@ def _evaluate(state: NodeState, pending: PendingFetch) -> None:
             pending.urgent = True
         marks = NO_MARKS if hosted is None else _marks(hosted)
         pending.asked.append(_new(Asked, (fetched, hosted, verdict, marks)))
-    if pending.replica is not None and pending.replica.is_news:
-        _tell_leaders(state, pending, pending.replica)
+    if replica is not None and replica.is_news:
+        _tell_leaders(state, pending, replica)
     if wants:
         state.out.append(Read(state.next_read_token(pending), tuple(wants), pending.max_bytes))
     elif pending.urgent or pending.min_bytes <= 0 or state.now >= pending.deadline:
@@ -364,7 +377,10 @@ def _park(state: NodeState, pending: PendingFetch, *, missing_bytes: int) -> Non
                 asked.hosted.fetches[pending] = None
             else:
                 asked.hosted.replica_fetches[pending] = None
-    state.wake_at(pending.deadline, pending)
+    wake = pending.deadline
+    if pending.held_back:
+        wake = min(wake, state.leader_throttle.within_at(state.now))
+    state.wake_at(wake, pending)
 
 
 def _unpark(pending: PendingFetch) -> None:
@@ -392,6 +408,9 @@ def _answer(
         fetched.told_error = told.error_code != 0
         if has_data:
             served.append(fetched)
+            if pending.replica is not None and asked.hosted is not None and told.records:
+                size_bytes = len(told.records.data)
+                throttles.on_sent(state, asked.hosted, pending.replica.node_id, size_bytes)
         if last != fetched.topic:
             last = fetched.topic
             topics.append((last.name, last.topic_id, []))

@@ -3,7 +3,7 @@
 All partitions that follow one leader and are ready are asked for together, in one long poll. A
 partition that becomes ready while a poll is under way (a new topic, a back-off that ended) does not
 wait for it: a second one may run beside the first. When answers come, the partitions of both are
-asked for together again.
+asked for together again. One that is throttled (throttles.py) is left out for a while.
 
 An answer is taken in by each partition for itself (core.partition.follower); the next question
 leaves when the disk has written what came, so that its offset acknowledges it.
@@ -32,7 +32,7 @@ from cotidal.messages.batch import NO_BATCHES
 from cotidal.messages.rpc.apis import ApiKey
 from cotidal.messages.rpc.fetch import FetchResponse, PartitionData
 from cotidal.messages.rpc.list_offsets import ListOffsetsResponse
-from cotidal.node import calls
+from cotidal.node import calls, throttles
 from cotidal.node.hosting import Hosted
 from cotidal.node.partition_effects import move
 from cotidal.node.state import NodeState
@@ -126,6 +126,8 @@ def on_fetch_answered(state: NodeState, asked: FetchCall, response: FetchRespons
         error = ErrorCode(response.error_code)
         if told is None and error is ErrorCode.NONE:
             error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if told is not None and told.records is not None:
+            throttles.on_fetched(state, hosted, len(told.records.data))
         answer = _answer(put, told, error)
         move(state, hosted, on_answered, answer, state.now)
     state.fetch_due[asked.leader] = None
@@ -182,7 +184,9 @@ def _ask(state: NodeState, leader: NodeId) -> None:
         if not hosted.replica.is_steady and hosted.replica.offline_reason is None:
             return  # what the disk answers brings us back, and then all are asked for together
         put = question(hosted.replica, state.now)
-        if put is not None:
+        if put is not None and throttles.postpones(state, hosted):
+            _wake_at(state, state.follower_throttle.within_at(state.now))
+        elif put is not None:
             questions[partition] = put
         elif following.not_before > state.now:
             _wake_at(state, following.not_before)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from cotidal.core.partition.leader import WriteRules
 from cotidal.core.partition.replica import Replica
 from cotidal.messages.batch import Placed
-from cotidal.values import Offset, TopicPartition, Uuid, WallMillis
+from cotidal.node.rate import Rate
+from cotidal.values import NodeId, Offset, TopicPartition, Uuid, WallMillis
 
 if TYPE_CHECKING:
     from cotidal.node.acks import PendingProduce
@@ -100,11 +101,14 @@ class Hosted:
         "entries",
         "fetches",
         "housed_in",
+        "paces",
         "replica",
         "replica_fetches",
         "rules",
         "settings",
         "stamps",
+        "throttled_follower",
+        "throttled_leader",
         "unread_bytes",
         "until_committed",
         "until_written",
@@ -126,6 +130,10 @@ class Hosted:
         """Batches admitted in this step, appended together at its end."""
         self.stamps: list[tuple[Offset, WallMillis]] = []
         """LogAppendTime: the time given to what ends at each offset, until it is acknowledged."""
+        self.throttled_leader = False
+        self.throttled_follower = False
+        self.paces: dict[NodeId, Rate] = {}
+        """As leader: how fast those catch up that are not in sync."""
         self.unread_bytes = 0
         """Written since fetches were last woken."""
         self.until_written = WaitingLine()

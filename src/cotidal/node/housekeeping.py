@@ -10,10 +10,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from cotidal.core.cluster.image import BROKER_RESOURCE
 from cotidal.node.effects import Retain, SaveHighWatermarks
 from cotidal.node.state import NodeState
-from cotidal.settings import effective
 from cotidal.values import Millis, WallMillis
 
 CHECKPOINT_INTERVAL: Final = "replica.high.watermark.checkpoint.interval.ms"
@@ -22,16 +20,16 @@ PRODUCER_EXPIRY: Final = "producer.id.expiration.ms"
 
 
 def start(state: NodeState) -> None:
-    state.next_checkpoint = Millis(state.now + _number(state, CHECKPOINT_INTERVAL))
-    state.next_retention = Millis(state.now + _number(state, RETENTION_INTERVAL))
+    state.next_checkpoint = Millis(state.now + state.number(CHECKPOINT_INTERVAL))
+    state.next_retention = Millis(state.now + state.number(RETENTION_INTERVAL))
 
 
 def on_ticked(state: NodeState) -> None:
     if state.next_checkpoint is not None and state.now >= state.next_checkpoint:
-        state.next_checkpoint = Millis(state.now + _number(state, CHECKPOINT_INTERVAL))
+        state.next_checkpoint = Millis(state.now + state.number(CHECKPOINT_INTERVAL))
         save_high_watermarks(state)
     if state.next_retention is not None and state.now >= state.next_retention:
-        state.next_retention = Millis(state.now + _number(state, RETENTION_INTERVAL))
+        state.next_retention = Millis(state.now + state.number(RETENTION_INTERVAL))
         _retain(state)
 
 
@@ -54,22 +52,10 @@ def next_deadline(state: NodeState) -> Millis | None:
 
 
 def _retain(state: NodeState) -> None:
-    oldest = WallMillis(state.wall - _number(state, PRODUCER_EXPIRY))
+    oldest = WallMillis(state.wall - state.number(PRODUCER_EXPIRY))
     for partition, hosted in state.hosted.items():
         if hosted.replica.leadership is None:
             continue
         hosted.replica.producers.forget_before(oldest)
         if "delete" in hosted.settings.get("cleanup.policy", "").split(","):
             state.out.append(Retain(partition, hosted.replica.high_watermark))
-
-
-def _number(state: NodeState, name: str) -> int:
-    image = state.controller.committed
-    value = effective(
-        name,
-        broker=image.config(BROKER_RESOURCE, str(state.config.node_id)),
-        cluster=image.cluster_config,
-        static=state.config.settings,
-    ).value
-    assert isinstance(value, int), name
-    return value

@@ -45,6 +45,7 @@ from cotidal.node import (
     proposals,
     publishing,
     quorum,
+    standing,
     voters,
 )
 from cotidal.node.connections import PRODUCE, Connection, Slot
@@ -475,4 +476,5 @@ _BEGIN: Final[dict[int, Callable[[NodeState, Slot, Any], None]]] = {
     int(ApiKey.OFFSET_FOR_LEADER_EPOCH): offsets.begin_epoch_ends,
     int(ApiKey.INIT_PRODUCER_ID): controller.begin_init_producer_id,
     int(ApiKey.DESCRIBE_LOG_DIRS): _begin_log_dirs,
+    int(ApiKey.DESCRIBE_REPLICAS): standing.begin,
 }

@@ -104,7 +104,11 @@ def _list_partition(
     if refusal is None and hosted is None:
         refusal = Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if refusal is None and hosted is not None:
-        refusal = check_leader_epoch(hosted.replica, LeaderEpoch(asked.current_leader_epoch))
+        refusal = check_leader_epoch(
+            hosted.replica,
+            LeaderEpoch(asked.current_leader_epoch),
+            leader_only=request.replica_id != list_api.DEBUGGER,
+        )
     if refusal is not None or hosted is None:
         return list_api.partition_refused(index, refusal or Refusal(ErrorCode.NONE), version)
     replica = hosted.replica

@@ -3,7 +3,7 @@
 After each committed batch the partitions that it touched are compared with what is hosted: logs
 are opened, roles taken and given up, settings handed on, logs of deleted topics removed. A topic
 that was deleted and created again under its name has another id: the old log goes first.
-Owns of the state: hosted, opening.
+Owns of the state: hosted, opening, fenced_since.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from cotidal.messages.records.metadata import (
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
 )
-from cotidal.node import fetchers, housing, offline, proposals
+from cotidal.node import fetchers, housing, offline, proposals, throttles
 from cotidal.node.effects import ConfigureLog, DeleteLog, OpenLog
 from cotidal.node.events import LogOpened
 from cotidal.node.hosting import Hosted
@@ -98,6 +98,8 @@ def _is_other(before: Image, topic: Topic) -> bool:
 
 def publish_everything(state: NodeState) -> None:
     """At start: host all that the committed image gives this node."""
+    throttles.configure(state)
+    _note_fenced(state)
     for topic in state.controller.committed.topics.values():
         for partition in topic.partitions:
             host(state, TopicPartition(topic.name, partition))
@@ -183,7 +185,7 @@ def topic_values(state: NodeState, image: Image, topic: str) -> Mapping[str, str
 
 def _open(state: NodeState, partition: TopicPartition, topic_id: Uuid, directory: Uuid) -> None:
     hosted = state.hosted[partition] = Hosted(partition, topic_id)
-    _apply_settings(hosted, _shared_values(state, partition))
+    _apply_settings(state, hosted, _shared_values(state, partition))
     state.opening[partition] = None
     state.out.append(OpenLog(partition, topic_id, hosted.settings, directory))
 
@@ -196,8 +198,9 @@ def _shared_values(state: NodeState, partition: TopicPartition) -> Mapping[str, 
     return topic_values(state, state.controller.committed, partition.topic)
 
 
-def _apply_settings(hosted: Hosted, values: Mapping[str, str]) -> None:
+def _apply_settings(state: NodeState, hosted: Hosted, values: Mapping[str, str]) -> None:
     hosted.settings = values
+    throttles.mark(state, hosted, values)
     hosted.rules = WriteRules(
         max_message_bytes=int(values["max.message.bytes"]),
         segment_bytes=int(values["segment.bytes"]),
@@ -248,12 +251,19 @@ def active_brokers(state: NodeState) -> Mapping[NodeId, BrokerEpoch]:
 
 def _refresh_brokers(state: NodeState) -> None:
     """Leaders must know who may be in an ISR; a follower may have got its leader back."""
+    _note_fenced(state)
     active = active_brokers(state)
     for hosted in state.hosted.values():
         if hosted.replica.leadership is not None:
             hosted.replica.leadership.active = active
     for leader in state.followed:
         state.fetch_due[leader] = None
+
+
+def _note_fenced(state: NodeState) -> None:
+    """Since when, as far as this node knows: nothing in the metadata tells the time."""
+    fenced = [each.node_id for each in state.controller.committed.brokers.values() if each.fenced]
+    state.fenced_since = {node_id: state.fenced_since.get(node_id, state.now) for node_id in fenced}
 
 
 _ABOUT_BROKERS = (
@@ -268,6 +278,8 @@ _ABOUT_BROKERS = (
 def _reconfigure(state: NodeState, only: str | None) -> None:
     """Settings of one topic may have changed, or of all."""
     image = state.controller.committed
+    if only is None:
+        throttles.configure(state)
     values: dict[str, Mapping[str, str]] = {}
     for partition, hosted in state.hosted.items():
         if only not in (None, partition.topic):
@@ -279,7 +291,7 @@ def _reconfigure(state: NodeState, only: str | None) -> None:
             values[partition.topic] = topic_values(state, image, partition.topic)
         if values[partition.topic] == hosted.settings:
             continue
-        _apply_settings(hosted, values[partition.topic])
+        _apply_settings(state, hosted, values[partition.topic])
         state.out.append(ConfigureLog(partition, hosted.settings))
         told = image.partition(*partition)
         if told is not None and hosted.replica.opened:

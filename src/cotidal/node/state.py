@@ -10,12 +10,14 @@ import heapq
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
+from cotidal.core.cluster.image import BROKER_RESOURCE
 from cotidal.core.machine import Entropy
 from cotidal.core.partition.effects import ProposeIsr
 from cotidal.node.connections import Connection, Inward, Slot
 from cotidal.node.effects import Call, CallToken, Effect, Endpoint, PersistToken, ReadToken
 from cotidal.node.events import ConnectionId
 from cotidal.node.hosting import Hosted
+from cotidal.node.rate import Throttle
 from cotidal.node.sessions import FetchSessions
 from cotidal.settings import effective
 from cotidal.values import LeaderEpoch, Millis, NodeId, Offset, TopicPartition, Uuid, WallMillis
@@ -93,12 +95,14 @@ class NodeState:
         "entropy",
         "failed_directories",
         "faulted",
+        "fenced_since",
         "fetch_bytes_max",
         "fetch_due",
         "fetch_sequence",
         "fetcher_wake",
         "fetches_under_way",
         "followed",
+        "follower_throttle",
         "gone",
         "hosted",
         "housing_due",
@@ -108,6 +112,7 @@ class NodeState:
         "isr_proposals",
         "isr_retry_at",
         "isr_under_way",
+        "leader_throttle",
         "life",
         "next_checkpoint",
         "next_retention",
@@ -163,6 +168,10 @@ class NodeState:
         """Of one answer, whatever is asked for."""
         selector = effective("replica.selector.class", static=config.settings).value
         self.selects_by_rack = isinstance(selector, str) and selector.endswith(RACK_AWARE)
+        self.leader_throttle = _throttle(config.settings, "leader.replication.throttled.rate")
+        self.follower_throttle = _throttle(config.settings, "follower.replication.throttled.rate")
+        self.fenced_since: dict[NodeId, Millis] = {}
+        """When this node learnt that a broker is fenced."""
         self.reads: dict[ReadToken, object] = {}
         """Who waits for an answer of the disk."""
         self.controller: ControllerDuty
@@ -208,6 +217,18 @@ class NodeState:
         hosted = self.hosted.get(partition)
         return None if hosted is None or hosted.replica.topic_id != topic_id else hosted
 
+    def number(self, name: str) -> int:
+        """What holds of a broker setting on this node, now."""
+        image = self.controller.committed
+        value = effective(
+            name,
+            broker=image.config(BROKER_RESOURCE, str(self.config.node_id)),
+            cluster=image.cluster_config,
+            static=self.config.settings,
+        ).value
+        assert isinstance(value, int), name
+        return value
+
     def next_read_token(self, waiting: object) -> ReadToken:
         self.token += 1
         token = ReadToken(self.token)
@@ -232,3 +253,18 @@ class NodeState:
     def wake_at(self, deadline: Millis, fetch: PendingFetch) -> None:
         self.fetch_sequence += 1
         heapq.heappush(self.deadlines, (deadline, self.fetch_sequence, fetch))
+
+
+def _throttle(static: Mapping[str, str], name: str) -> Throttle:
+    """As server.properties says; what is changed later comes with the metadata (throttles.py)."""
+
+    def number(name: str) -> int:
+        value = effective(name, static=static).value
+        assert isinstance(value, int), name
+        return value
+
+    return Throttle(
+        bound=number(name),
+        windows=number("replication.quota.window.num"),
+        window_ms=number("replication.quota.window.size.seconds") * 1_000,
+    )

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from cotidal.api.registry import APIS, INTERNAL, QUORUM
+from cotidal.api.registry import APIS, INTERNAL, OURS, QUORUM
 from cotidal.errors import PeerError, UnsupportedRequest
 from cotidal.limits import FRAME_BYTES_MAX
 from cotidal.messages.rpc.apis import APIS as KNOWN
@@ -39,7 +39,7 @@ def gate(*, is_controller: bool) -> Gate:
     """API key -> oldest and newest version: what may be asked at a listener."""
     served = {
         key: (api.oldest, api.newest)
-        for key, api in APIS.items()
+        for key, api in (APIS | OURS).items()
         if api.controller_listener or not is_controller
     }
     if is_controller:

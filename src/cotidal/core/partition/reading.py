@@ -101,12 +101,14 @@ def admit_replica_fetch(
     return Granted(replica.end_offset)
 
 
-def check_leader_epoch(replica: Replica, current_epoch: LeaderEpoch) -> Refusal | None:
+def check_leader_epoch(
+    replica: Replica, current_epoch: LeaderEpoch, *, leader_only: bool = True
+) -> Refusal | None:
     """The checks that every request to a leader begins with; -1 claims no epoch."""
     if replica.offline_reason is not None:
         return Refusal(ErrorCode.KAFKA_STORAGE_ERROR, replica.offline_reason)
     refusal = _refused_epoch(replica, current_epoch)
-    if refusal is None and replica.leadership is None:
+    if refusal is None and replica.leadership is None and (leader_only or not replica.opened):
         return Refusal(
             ErrorCode.NOT_LEADER_OR_FOLLOWER, f"this broker does not lead {replica.partition}"
         )

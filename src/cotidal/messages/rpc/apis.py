@@ -97,6 +97,7 @@ class ApiKey(IntEnum):
     DESCRIBE_SHARE_GROUP_OFFSETS = 90
     ALTER_SHARE_GROUP_OFFSETS = 91
     DELETE_SHARE_GROUP_OFFSETS = 92
+    DESCRIBE_REPLICAS = 30000
 
 
 class Api(NamedTuple):
@@ -469,6 +470,10 @@ APIS: Final[dict[int, Api]] = {
     ),
     92: Api(
         ApiKey.DELETE_SHARE_GROUP_OFFSETS, "DeleteShareGroupOffsets", "delete_share_group_offsets",
+        0, 0, 0, 0, ("broker",),
+    ),
+    30000: Api(
+        ApiKey.DESCRIBE_REPLICAS, "DescribeReplicas", "describe_replicas",
         0, 0, 0, 0, ("broker",),
     ),
 }
