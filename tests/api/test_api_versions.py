@@ -24,6 +24,19 @@ def test_controller_listener_tells_only_what_it_serves(cluster, asked):
     assert not keys & {0, 2, 3, 10, 75}
 
 
+def test_controller_listener_tells_what_nodes_ask_each_other(cluster, asked):
+    """A broker of Apache Kafka does not register with a controller that does not say it can."""
+    response = answer(GOOD, asked(4, listener="CONTROLLER"), cluster.view)
+    told = {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
+    kafka_4_3 = {
+        52: (0, 2), 53: (0, 1), 54: (0, 1), 56: (2, 3), 58: (0, 0), 59: (0, 1), 62: (0, 4),
+        63: (0, 2), 67: (0, 0), 70: (0, 0), 73: (0, 0), 82: (0, 0),
+    }  # fmt: skip
+    assert {key: told[key] for key in kafka_4_3} == kafka_4_3
+    elsewhere = answer(GOOD, asked(4), cluster.view)
+    assert not kafka_4_3.keys() & {api.api_key for api in elsewhere.api_keys}
+
+
 def test_unknown_version_is_told_this_apis_own_range(cluster, asked):
     response = answer(None, asked(99), cluster.view)
     assert response.error_code == ErrorCode.UNSUPPORTED_VERSION

@@ -20,7 +20,7 @@ KAFKA_4_3 = {
 """What Apache Kafka 4.3 answers to ApiVersions, for the APIs served here."""
 
 KAFKA_4_3_BETWEEN_NODES = {
-    56: (2, 3), 62: (0, 4), 63: (0, 2), 67: (0, 0), 70: (0, 0), 73: (0, 0),
+    56: (2, 3), 58: (0, 0), 62: (0, 4), 63: (0, 2), 67: (0, 0), 70: (0, 0), 73: (0, 0),
 }  # fmt: skip
 """What its controllers answer on their own listener alone."""
 

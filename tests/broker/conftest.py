@@ -140,7 +140,7 @@ class Scripted:
     async def start(self) -> None:
         listener, sockets = bind(Listener("PLAINTEXT", "127.0.0.1", 0))
         self.port = listener.port
-        await self.server.listen(sockets, Gate("PLAINTEXT", {18: (0, 4), 1: (4, 18)}))
+        await self.server.listen(sockets, Gate("PLAINTEXT", {18: (0, 4), 1: (4, 18), 58: (0, 0)}))
 
     async def connect(self) -> Client:
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port, limit=1 << 16)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import signal
 import socket
 import subprocess
@@ -9,7 +10,14 @@ from typing import Any
 
 import pytest
 
-from cotidal.broker.local import client_ports, configure, ports_beside
+from cotidal.broker.local import (
+    BROKERS_MAX,
+    FIRST_CONTROLLER,
+    Layout,
+    client_ports,
+    configure,
+    ports_beside,
+)
 
 Up = Callable[..., Any]
 
@@ -139,7 +147,7 @@ def test_a_directory_of_another_node_is_refused(offline: Any, data_dir: Path) ->
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--brokers", "3", "--override", "node.id=4"], "3 brokers has a node.id of its own"),
+        (["--brokers", "3", "--override", "node.id=4"], "3 nodes has a node.id of its own"),
         (["--console-port", "8088"], "the console is not there yet; leave --console-port out"),
         (["--ephemeral", "--data", "d"], "--ephemeral keeps no data: leave --data out"),
         (["--override", "num.partitions"], "'num.partitions' is not a setting"),
@@ -179,9 +187,8 @@ def test_a_directory_of_other_files_is_not_filled_with_brokers(
 
 @pytest.mark.parametrize("brokers", range(2, 8))
 def test_settings_of_a_cluster_suit_its_size(brokers: int, tmp_path: Path) -> None:
-    configs = configure(
-        brokers, str(tmp_path), client_ports(brokers, None), {"num.partitions": "7"}
-    )
+    ports = client_ports(brokers, None)
+    configs = configure(Layout(brokers, 0), str(tmp_path), ports, {"num.partitions": "7"})
     factor, in_sync = (3, 2) if brokers >= 3 else (2, 1)
     for number, config in enumerate(configs, 1):
         assert config.node_id == number
@@ -199,7 +206,63 @@ def test_settings_of_a_cluster_suit_its_size(brokers: int, tmp_path: Path) -> No
 
 def test_controllers_never_listen_where_callers_get_their_ports() -> None:
     for port in (1024, 9092, 22_500, 30_000, 40_000, 65_000):
-        assert all(1024 <= found < 32_768 for found in ports_beside([port, port + 1, port + 2]))
+        for count in (1, 3, 5):
+            found = ports_beside([port, port + 1, port + 2], count)
+            assert len(found) == count
+            assert all(1024 <= each < 32_768 for each in found)
+
+
+@pytest.mark.parametrize("brokers", [1, 2, 3, 7])
+@pytest.mark.parametrize("controllers", [1, 3, 5])
+def test_controllers_of_their_own_are_nothing_else(
+    brokers: int, controllers: int, tmp_path: Path
+) -> None:
+    layout, ports = Layout(brokers, controllers), client_ports(brokers, None)
+    configs = configure(layout, str(tmp_path), ports, {"cotidal.metrics.port": "7000"})
+    own = list(range(FIRST_CONTROLLER, FIRST_CONTROLLER + controllers))
+    assert [config.node_id for config in configs] == [*range(1, brokers + 1), *own]
+    for config in configs:
+        assert [voter.node_id for voter in config.voters] == own
+        is_own = config.node_id in own
+        assert config.roles == (("controller",) if is_own else ("broker",))
+        assert config.rack == (None if is_own else f"rack-{config.node_id}")
+        assert [each.name for each in config.listeners] == (
+            ["CONTROLLER"] if is_own else ["PLAINTEXT"]
+        )
+        assert config.number("min.insync.replicas") == (2 if brokers >= 3 else 1)
+    assert len({config.metrics.port for config in configs if config.metrics}) == len(configs)
+    assert len({config.log_dirs for config in configs}) == len(configs)
+
+
+def test_there_is_room_for_as_many_brokers_as_may_be_asked_for(offline: Any) -> None:
+    assert offline("up", "--brokers", str(BROKERS_MAX + 1)).status == 2
+    assert FIRST_CONTROLLER > BROKERS_MAX
+
+
+def test_a_cluster_with_controllers_of_its_own_is_picked_up_again(
+    up: Up, cotidal: Any, offline: Any, data_dir: Path, port: int
+) -> None:
+    arguments = ("--brokers", "3", "--controllers", "3", "--data", str(data_dir))
+    process, line = up(*arguments, "--port", str(port))
+    addresses = address_in(line)
+    assert addresses == ",".join(f"localhost:{each}" for each in range(port, port + 3))
+    assert cotidal("topic", "create", "kept", bootstrap=addresses).status == 0
+    quorum = cotidal("quorum", "--json", bootstrap=addresses).out
+    assert [voter["node"] for voter in json.loads(quorum)["voters"]] == [101, 102, 103]
+    assert stop(process)[0] == 0
+    for other in (["--brokers", "3"], ["--brokers", "1"], ["--brokers", "3", "--controllers", "1"]):
+        outcome = offline("up", "--data", str(data_dir), *other)
+        assert outcome.status == 1
+        assert outcome.err == (
+            f"{data_dir} holds the data of 3 brokers and 3 controllers; run it with --brokers 3"
+            " --controllers 3, or name another with --data\n"
+        )
+    up(*arguments, "--port", str(port))
+    assert "kept" in cotidal("topic", "list", bootstrap=addresses).out
+
+
+def test_an_even_number_of_controllers_is_refused(offline: Any) -> None:
+    assert offline("up", "--controllers", "2").status == 2
 
 
 def test_a_wrong_setting_is_one_sentence_with_status_2(offline: Any, data_dir: Path) -> None:

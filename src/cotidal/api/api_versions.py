@@ -17,7 +17,7 @@ from typing import Final
 
 from cotidal.api.asked import Asked
 from cotidal.api.reachability import is_controller_listener
-from cotidal.api.registry import APIS, OURS
+from cotidal.api.registry import APIS, OURS, served
 from cotidal.api.view import View
 from cotidal.core.cluster.decide.features import SUPPORTED
 from cotidal.core.cluster.image import FeatureRange
@@ -49,13 +49,11 @@ def answer(request: ApiVersionsRequest | None, asked: Asked, view: View) -> ApiV
         and _SOFTWARE.fullmatch(request.client_software_version)
     ):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
-    for_controller = is_controller_listener(view, asked.listener)
-    is_ours = asked.api_version >= SOFTWARE_SINCE and request.client_software_name == OUR_CLIENT
     return ApiVersionsResponse(
-        api_keys=tuple(
-            ApiVersion(api.key, api.advertised_oldest, api.newest)
-            for api in (*APIS.values(), *(OURS.values() if is_ours else ()))
-            if api.controller_listener or not for_controller
+        api_keys=_api_keys(
+            for_controller=is_controller_listener(view, asked.listener),
+            is_ours=asked.api_version >= SOFTWARE_SINCE
+            and request.client_software_name == OUR_CLIENT,
         ),
         supported_features=tuple(
             SupportedFeatureKey(*feature)
@@ -67,6 +65,15 @@ def answer(request: ApiVersionsRequest | None, asked: Asked, view: View) -> ApiV
             FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
             for name, level in _finalized(view).items()
         ),
+    )
+
+
+def _api_keys(*, for_controller: bool, is_ours: bool) -> tuple[ApiVersion, ...]:
+    """What nodes ask each other is told too: a broker of another make asks before it speaks."""
+    return tuple(
+        ApiVersion(key, APIS[key].advertised_oldest if key in APIS else oldest, newest)
+        for key, (oldest, newest) in served(by_controller=for_controller).items()
+        if is_ours or key not in OURS
     )
 
 

@@ -99,6 +99,7 @@ _TABLE: Final = (
 
 _BETWEEN_NODES: Final = (
     Api(ApiKey.ALTER_PARTITION, "AlterPartition", 2, 3, Owner.CONTROLLER, True),
+    Api(ApiKey.ENVELOPE, "Envelope", 0, 0, Owner.BROKER, True),
     Api(ApiKey.BROKER_REGISTRATION, "BrokerRegistration", 0, 4, Owner.ACTIVE, True),
     Api(ApiKey.BROKER_HEARTBEAT, "BrokerHeartbeat", 0, 2, Owner.ACTIVE, True),
     Api(ApiKey.ALLOCATE_PRODUCER_IDS, "AllocateProducerIds", 0, 0, Owner.CONTROLLER, True),
@@ -110,7 +111,7 @@ APIS: Final[dict[int, Api]] = {int(api.key): api for api in _TABLE}
 """By key. Iteration is in the order of the keys."""
 
 INTERNAL: Final[dict[int, Api]] = {int(api.key): api for api in _BETWEEN_NODES}
-"""What nodes ask each other, on a controller's listener only. Decided, not yet served."""
+"""What nodes ask each other, on a controller's listener only."""
 
 _OURS: Final = (Api(ApiKey.DESCRIBE_REPLICAS, "DescribeReplicas", 0, 0, Owner.PARTITION),)
 
@@ -126,6 +127,21 @@ QUORUM: Final = (
 )
 """What replicas of the metadata log ask each other besides Fetch, on a controller's listener only:
 the quorum's machine answers (quorum_talk.py)."""
+
+
+def served(*, by_controller: bool) -> dict[int, tuple[int, int]]:
+    """What may be asked at a listener, of clients or of the controller: key -> oldest and newest
+    version, in the order of the keys."""
+    if not by_controller:
+        return {key: (api.oldest, api.newest) for key, api in (APIS | OURS).items()}
+    found = {
+        key: (api.oldest, api.newest)
+        for key, api in (APIS | INTERNAL).items()
+        if api.controller_listener
+    }
+    for key in QUORUM:
+        found[int(key)] = (KNOWN[key].first_version, KNOWN[key].last_stable_version)
+    return dict(sorted(found.items()))
 
 
 def handler(key: int) -> ModuleType:

@@ -20,6 +20,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final, cast
 
 from cotidal.broker.driver import wall_millis
+from cotidal.broker.envelopes import ENVELOPE, open_envelope
 from cotidal.errors import MalformedFrame, PeerError, UnsupportedRequest
 from cotidal.limits import OUTPUT_HIGH_WATER_BYTES
 from cotidal.node.events import ConnectionId, ConnectionLost, Received, Request
@@ -55,6 +56,7 @@ class Connection(asyncio.Protocol):
         "active_at",
         "awaiting",
         "closing",
+        "envelopes",
         "held_bytes",
         "id",
         "output",
@@ -78,6 +80,8 @@ class Connection(asyncio.Protocol):
         self.unsent_bytes = 0
         """At the last sweep; a change is a sign of life."""
         self.closing = False
+        self.envelopes: dict[int, int] = {}
+        """Requests that came in one: its correlation id, and that of the request inside."""
         self._server = server
         self._gate = gate
         self._reader = FrameReader(server.bounds.frame_bytes_max)
@@ -148,6 +152,11 @@ class Connection(asyncio.Protocol):
                     raise UnsupportedRequest(
                         f"it asked for version {version} of API {key}, which is not served here"
                     )
+                if key == ENVELOPE:
+                    inside = open_envelope(message, served)
+                    if inside is not None:
+                        self.envelopes[correlation] = inside.correlation_id
+                        key, version, _, client, message = inside
                 requests.append(_new(Request, (key, version, correlation, client, message)))
                 counts[key] = counts.get(key, 0) + 1
                 if key != PRODUCE or message.acks:

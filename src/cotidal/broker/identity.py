@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from cotidal.api.registry import APIS, INTERNAL, OURS, QUORUM
+from cotidal.api.registry import served
 from cotidal.broker.config import BrokerConfig, controller_addresses
 from cotidal.broker.listeners import Listener
 from cotidal.broker.server import Gate
 from cotidal.broker.storage import Held
-from cotidal.messages.rpc.apis import APIS as KNOWN
 from cotidal.node.effects import Endpoint
 from cotidal.node.state import NodeConfig
 
 
 def gate(name: str, is_controller: bool) -> Gate:
     """What may be asked at a listener: clients' requests, or those of other nodes."""
-    if not is_controller:
-        return Gate(name, {key: (api.oldest, api.newest) for key, api in (APIS | OURS).items()})
-    served = {
-        key: (api.oldest, api.newest)
-        for key, api in (APIS | INTERNAL).items()
-        if api.controller_listener
-    }
-    for key in QUORUM:
-        served[int(key)] = (KNOWN[key].first_version, KNOWN[key].last_stable_version)
-    return Gate(name, served)
+    return Gate(name, served(by_controller=is_controller))
 
 
 def node_config(

@@ -1,8 +1,9 @@
 """A cluster on this machine: a directory, a port and a configuration for each of its nodes.
 
-One node lives in the data directory itself, several in directories ``node-K`` of it, each with a
-rack of its own. The first nodes are the controllers too. What cannot be is told in one sentence
-(LayoutError), before anything is written.
+One node lives in the data directory itself, several in directories ``node-K`` of it, each broker
+with a rack of its own. The first brokers are the controllers too, unless controllers of their own
+are asked for: these are numbered from FIRST_CONTROLLER on, so that brokers can be told from them by
+their number. What cannot be is told in one sentence (LayoutError), before anything is written.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import re
 from collections.abc import Callable, Mapping
 from errno import EADDRINUSE
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
 from cotidal.broker.config import BrokerConfig, make_config
 from cotidal.broker.listeners import Listener, ListenerError, bind
@@ -36,7 +37,10 @@ CALLERS_PORTS_FROM: Final = 32_768
 """From here on systems take the ports of callers (Linux; others higher up). A node that knocks at
 one of them while its owner is down may be given that very port."""
 
-_NODE_DIRECTORY: Final = re.compile(r"node-[1-9][0-9]*")
+BROKERS_MAX: Final = 100
+FIRST_CONTROLLER: Final = BROKERS_MAX + 1
+
+_NODE_DIRECTORY: Final = re.compile(r"node-([1-9][0-9]*)")
 
 
 class LayoutError(Exception):
@@ -47,24 +51,45 @@ class LayoutError(Exception):
         self.asked = asked
 
 
+class Layout(NamedTuple):
+    """Several nodes, each with a directory of its own."""
+
+    brokers: int
+    controllers: int
+    """That are nothing else."""
+
+    def __str__(self) -> str:
+        beside = f" and {_counted(self.controllers, 'controller')}" if self.controllers else ""
+        return _counted(self.brokers, "broker") + beside
+
+    @property
+    def options(self) -> str:
+        """What to run it with."""
+        beside = f" --controllers {self.controllers}" if self.controllers else ""
+        return f"--brokers {self.brokers}{beside}"
+
+
 def lay_out(
     brokers: int,
     path: str,
     *,
+    controllers: int = 0,
     port: int | None = None,
     overrides: Mapping[str, str] | None = None,
     say: Callable[[str], None] = lambda sentence: None,
 ) -> list[BrokerConfig]:
     """Prepare the directories and configure each node.
 
-    ``port``: where the first one listens, others after it; None: wherever there is room.
-    ``overrides``: settings of all of them. ``say``: what the user may want to know.
+    ``controllers``: so many beside the brokers; 0: the first brokers are. ``port``: where the first
+    broker listens, others after it; None: wherever there is room. ``overrides``: settings of all
+    of them. ``say``: what the user may want to know.
     """
-    if brokers == 1:
+    if brokers == 1 and not controllers:
         _prepare_one(path)
         return [_configure_one(path, port, overrides or {}, say)]
-    _prepare_several(brokers, path)
-    return configure(brokers, path, client_ports(brokers, port, say), overrides or {})
+    asked = Layout(brokers, controllers)
+    _prepare_several(asked, path)
+    return configure(asked, path, client_ports(brokers, port, say), overrides or {})
 
 
 def _configure_one(
@@ -77,40 +102,50 @@ def _configure_one(
 
 
 def configure(
-    brokers: int, path: str, ports: list[int], overrides: Mapping[str, str]
+    asked: Layout, path: str, ports: list[int], overrides: Mapping[str, str]
 ) -> list[BrokerConfig]:
     """One configuration for each of several nodes."""
-    voting = voters(brokers)
-    controller_ports = ports_beside(ports[: len(voting)])
-    quorum = ",".join(
-        f"{node}@127.0.0.1:{at}" for node, at in zip(voting, controller_ports, strict=True)
-    )
+    voting = voters(asked)
+    deciding = dict(zip(voting, ports_beside(ports, len(voting)), strict=True))
+    quorum = ",".join(f"{node}@127.0.0.1:{at}" for node, at in deciding.items())
+    serving = dict(enumerate(ports, 1))
     configs = []
-    for number in range(1, brokers + 1):
-        listeners = f"PLAINTEXT://localhost:{ports[number - 1]}"
-        roles = "broker"
-        if number in voting:
-            listeners += f",CONTROLLER://127.0.0.1:{controller_ports[number - 1]}"
-            roles = "broker,controller"
+    for place, number in enumerate(numbers(asked)):
         own = {
-            "process.roles": roles,
             "node.id": str(number),
-            "broker.rack": f"rack-{number}",
-            "listeners": listeners,
             "controller.quorum.voters": quorum,
             "log.dirs": node_directory(path, number),
         }
+        roles, listeners = [], []
+        if number in serving:
+            roles.append("broker")
+            listeners.append(f"PLAINTEXT://localhost:{serving[number]}")
+            own["broker.rack"] = f"rack-{number}"
+        if number in deciding:
+            roles.append("controller")
+            listeners.append(f"CONTROLLER://127.0.0.1:{deciding[number]}")
+        own["process.roles"] = ",".join(roles)
+        own["listeners"] = ",".join(listeners)
         metrics = overrides.get("cotidal.metrics.port", "")
         if metrics.isdigit() and int(metrics):
-            own["cotidal.metrics.port"] = str(int(metrics) + number - 1)
-        configs.append(make_config(replication(brokers) | dict(overrides) | own))
+            own["cotidal.metrics.port"] = str(int(metrics) + place)
+        configs.append(make_config(replication(asked.brokers) | dict(overrides) | own))
     return configs
 
 
-def voters(brokers: int) -> range:
-    """Which nodes are controllers too: five at most, and an odd number from three on."""
-    count = brokers if brokers <= 3 else 3 if brokers == 4 else 5
-    return range(1, count + 1)
+def numbers(asked: Layout) -> tuple[int, ...]:
+    """Of all nodes: brokers, then controllers of their own."""
+    own = range(FIRST_CONTROLLER, FIRST_CONTROLLER + asked.controllers)
+    return (*range(1, asked.brokers + 1), *own)
+
+
+def voters(asked: Layout) -> tuple[int, ...]:
+    """Which nodes are controllers: those that are nothing else, or the first brokers: five at most,
+    and an odd number from three on."""
+    if asked.controllers:
+        return numbers(asked)[asked.brokers :]
+    count = asked.brokers if asked.brokers <= 3 else 3 if asked.brokers == 4 else 5
+    return numbers(asked)[:count]
 
 
 def replication(brokers: int) -> dict[str, str]:
@@ -136,29 +171,33 @@ def node_directory(path: str, number: int) -> str:
     return f"{path}/node-{number}"
 
 
-def count_nodes(path: str) -> int:
-    """How many brokers have their data in directories of their own here."""
+def count_nodes(path: str) -> Layout | None:
+    """Whose data is in directories of their own here; None where there are none."""
     if not os.path.isdir(path):
-        return 0
-    return sum(1 for name in os.listdir(path) if _NODE_DIRECTORY.fullmatch(name))
+        return None
+    found = [_NODE_DIRECTORY.fullmatch(name) for name in os.listdir(path)]
+    held = [int(name[1]) for name in found if name]
+    brokers = sum(number < FIRST_CONTROLLER for number in held)
+    return Layout(brokers, len(held) - brokers) if held else None
 
 
 def _prepare_one(path: str) -> None:
     held = count_nodes(path)
-    if held:
+    if held is not None:
         raise LayoutError(_holds_several(path, held))
     prepare(path, node_id=1)
 
 
-def _prepare_several(brokers: int, path: str) -> None:
+def _prepare_several(asked: Layout, path: str) -> None:
     """Format the directories of a new cluster; refuse those of another one."""
     files = OsFiles()
     if is_formatted(files, path):
         raise LayoutError(
-            f"{path} holds the data of one broker; leave --brokers out, or name another with --data"
+            f"{path} holds the data of one broker; leave {asked.options} out, or name another"
+            " with --data"
         )
     held = count_nodes(path)
-    if held not in (0, brokers):
+    if held not in (None, asked):
         raise LayoutError(_holds_several(path, held))
     if not held and os.path.isdir(path) and os.listdir(path):
         raise LayoutError(f"{path} holds other files and no cotidal data; name another with --data")
@@ -168,7 +207,7 @@ def _prepare_several(brokers: int, path: str) -> None:
         )
     except StorageError as wrong:
         raise LayoutError(str(wrong)) from None
-    for number in range(1, brokers + 1):
+    for number in numbers(asked):
         prepare(node_directory(path, number), node_id=number, cluster_id=cluster_id)
 
 
@@ -199,11 +238,14 @@ def prepare(path: str, *, node_id: int, cluster_id: str | None = None) -> None:
     lock.release()
 
 
-def _holds_several(path: str, held: int) -> str:
+def _holds_several(path: str, held: Layout) -> str:
     return (
-        f"{path} holds the data of {held} brokers; run it with --brokers {held}, or name another"
-        " with --data"
+        f"{path} holds the data of {held}; run it with {held.options}, or name another with --data"
     )
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 # Ports -----------------------------------------------------------------------------------------
@@ -241,16 +283,16 @@ def client_ports(
     return found
 
 
-def ports_beside(ports: list[int]) -> list[int]:
-    """A free one for each controller."""
+def ports_beside(ports: list[int], count: int) -> list[int]:
+    """Free ones for so many controllers."""
     away = CONTROLLER_PORTS_AWAY
-    highest = CALLERS_PORTS_FROM - PORTS_TRIED - len(ports)
+    highest = CALLERS_PORTS_FROM - PORTS_TRIED - count
     choices = (ports[0] + away, ports[0] - away, away + ports[0] % away)
     first = next(port for port in choices if 1024 <= port <= highest)
-    tried = range(first, first + PORTS_TRIED + len(ports))
+    tried = range(first, first + PORTS_TRIED + count)
     free = (each for each in tried if each not in ports and is_free("127.0.0.1", each))
-    found = list(islice(free, len(ports)))
-    if len(found) < len(ports):
+    found = list(islice(free, count))
+    if len(found) < count:
         raise LayoutError(f"too few of the ports {first} to {tried[-1]} are free for controllers")
     return found
 

@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 
 from cotidal.broker.connection import FETCH, MEMORY, NODE, OUTPUT, Connection
 from cotidal.broker.counters import Counters
+from cotidal.broker.envelopes import sealed
 from cotidal.broker.journal import Journal
 from cotidal.limits import LISTEN_BACKLOG, UNSENT_BYTES_MAX
 from cotidal.node.effects import CloseConnection, PauseReading, Respond, ResumeReading
@@ -186,6 +187,9 @@ class Server:
         output = connection.output
         if not output:
             self._dirty.append(connection)
+        if connection.envelopes and effect.correlation_id in connection.envelopes:
+            output += sealed(effect, connection.envelopes.pop(effect.correlation_id))
+            return
         output += response_buffers(key, effect.api_version, effect.correlation_id, effect.message)
         if key == FETCH:
             connection.fetch_answered()

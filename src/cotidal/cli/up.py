@@ -39,6 +39,10 @@ EACH_ITS_OWN: Final = (
     examples=(
         ("a broker on localhost:9092, with its data in ./cotidal-data", "cotidal up"),
         ("three brokers, each a process of its own", "cotidal up --brokers 3"),
+        (
+            "with controllers of their own, as large clusters have them",
+            "cotidal up --brokers 3 --controllers 3",
+        ),
         ("somewhere else", "cotidal up --port 19092 --data /var/tmp/kafka"),
         ("one that leaves nothing behind", "cotidal up --ephemeral"),
         ("with a setting of your own", "cotidal up --override num.partitions=3"),
@@ -53,6 +57,12 @@ EACH_ITS_OWN: Final = (
     show_default=True,
     help="How many brokers.",
 )
+@click.option(
+    "--controllers",
+    type=click.Choice(["1", "3", "5"]),
+    metavar="1|3|5",
+    help="So many beside the brokers.  [default: the first brokers are]",
+)
 @click.option("--data", metavar="DIR", help=f"Where to keep the data.  [default: {DEFAULT_DATA}]")
 @click.option(
     "--port",
@@ -66,6 +76,7 @@ EACH_ITS_OWN: Final = (
 @click.option("--override", metavar="NAME=VALUE", multiple=True, help="A broker setting.")
 def command(
     brokers: int,
+    controllers: str | None,
     data: str | None,
     port: int | None,
     ephemeral: bool,
@@ -81,20 +92,21 @@ def command(
         raise Failed("the console is not there yet; leave --console-port out", status=2)
     if ephemeral and data is not None:
         raise click.UsageError("--ephemeral keeps no data: leave --data out")
-    if chaos and brokers == 1:
+    beside = int(controllers or 0)
+    if chaos and brokers + beside == 1:
         raise click.UsageError("one broker has no links to disturb: add --brokers 3")
     overrides = parse_settings(override)
-    if brokers > 1:
+    if brokers + beside > 1:
         for name in EACH_ITS_OWN:
             if name in overrides:
-                raise click.UsageError(f"each of {brokers} brokers has a {name} of its own")
+                raise click.UsageError(f"each of {brokers + beside} nodes has a {name} of its own")
     check({"node.id": "1"} | overrides)  # a mistake leaves nothing behind
     with ExitStack() as cleanup:
         path = ephemeral_directory(cleanup) if ephemeral else os.path.abspath(data or DEFAULT_DATA)
         kept = "no data is kept" if ephemeral else f"data in {path}"
         if ephemeral and chaos:
             kept = f"data in {path} until then"
-        status = run(brokers, path, port, overrides, kept, chaos=chaos)
+        status = run(brokers, beside, path, port, overrides, kept, chaos=chaos)
         if status == 0:
             click.echo("cotidal has stopped" + ("" if ephemeral else f"; its data stays in {path}"))
         return status
@@ -102,6 +114,7 @@ def command(
 
 def run(
     brokers: int,
+    controllers: int,
     path: str,
     port: int | None,
     overrides: dict[str, str],
@@ -117,10 +130,12 @@ def run(
         click.echo(sentence, err=True)
 
     try:
-        configs = lay_out(brokers, path, port=port, overrides=overrides, say=say)
+        configs = lay_out(
+            brokers, path, controllers=controllers, port=port, overrides=overrides, say=say
+        )
     except LayoutError as wrong:
         raise Failed(str(wrong), status=2 if wrong.asked else 1) from None
-    if brokers == 1:
+    if len(configs) == 1:
         return run_broker(configs[0], on_serving=lambda running: say_up(running.addresses, kept))
     addresses = [address for config in configs for address in config.advertised]
     family = Family(configs, home=path, chaos=chaos, on_up=lambda: say_up(addresses, kept), say=say)

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
+from cotidal.api.registry import served
 from cotidal.core.machine import Entropy
 from cotidal.log.checkpoint import CLEAN_SHUTDOWN, decode_clean_shutdown, encode_clean_shutdown
 from cotidal.log.failure import LogError
@@ -28,13 +29,13 @@ from cotidal.sim.clock import Clock
 from cotidal.sim.disk import DATA, Disk, DiskFault, Speed, snapshot_told
 from cotidal.sim.network import Connection, HostId, Network
 from cotidal.sim.peers import Peers
-from cotidal.sim.server import Gate, Server, gate
+from cotidal.sim.server import Gate, Server
 from cotidal.sim.violation import Violation
 from cotidal.values import BrokerEpoch, NodeId, TopicPartition, Uuid, WallMillis
 from cotidal.wire.metadata_batch import read_metadata_batches
 
-CLIENT_GATE: Final = gate(is_controller=False)
-CONTROLLER_GATE: Final = gate(is_controller=True)
+CLIENT_GATE: Final = served(by_controller=False)
+CONTROLLER_GATE: Final = served(by_controller=True)
 RING_US: Final = 50
 """A turn of the loop takes its time: a deadline that has passed is not looked at in no time."""
 POWER_LOST: Final = "power lost"

@@ -11,10 +11,8 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from cotidal.api.registry import APIS, INTERNAL, OURS, QUORUM
 from cotidal.errors import PeerError, UnsupportedRequest
 from cotidal.limits import FRAME_BYTES_MAX
-from cotidal.messages.rpc.apis import APIS as KNOWN
 from cotidal.node.effects import CloseConnection, PauseReading, Respond, ResumeReading
 from cotidal.node.events import (
     ConnectionId,
@@ -33,20 +31,6 @@ FETCH: Final = 1
 API_VERSIONS: Final = 18
 
 Gate = Mapping[int, tuple[int, int]]
-
-
-def gate(*, is_controller: bool) -> Gate:
-    """API key -> oldest and newest version: what may be asked at a listener."""
-    served = {
-        key: (api.oldest, api.newest)
-        for key, api in (APIS | OURS).items()
-        if api.controller_listener or not is_controller
-    }
-    if is_controller:
-        served.update({key: (api.oldest, api.newest) for key, api in INTERNAL.items()})
-        for key in QUORUM:
-            served.setdefault(int(key), (KNOWN[key].first_version, KNOWN[key].last_stable_version))
-    return served
 
 
 class _Accepted:

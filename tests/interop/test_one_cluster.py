@@ -1,0 +1,73 @@
+"""Brokers of two makes in one cluster: the hardest test of fidelity that there is.
+
+Two brokers of ours and one of Apache Kafka hold three replicas of each partition, under controllers
+of either make, or of both in one quorum. Under acks=all load each broker is killed with -9 in turn,
+and each leads in turn: nothing that was acknowledged is lost, and in the end the three logs of each
+partition are equal byte by byte.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from real_cluster import Writing, read_all
+from tests.interop.mixed_cluster import Make, MixedCluster, running
+
+pytestmark = pytest.mark.interop
+
+OURS, THEIRS = Make.COTIDAL, Make.KAFKA
+TOPIC = "mixed"
+PARTITIONS = range(3)
+BROKERS = (OURS, OURS, THEIRS)
+
+
+@pytest.mark.parametrize(
+    "controllers",
+    [(OURS, OURS, OURS), (THEIRS,)],
+    ids=["our controllers", "their controller"],
+)
+def test_nothing_acknowledged_is_lost_and_all_logs_are_equal(
+    kafka: None, tmp_path: Path, controllers: tuple[Make, ...]
+) -> None:
+    with running(tmp_path, brokers=BROKERS, controllers=controllers) as cluster:
+        cluster.create(TOPIC)
+        cluster.until_in_sync(TOPIC)
+        leaders = {each.leader for each in cluster.partitions(TOPIC).values()}
+        assert leaders == {1, 2, 3}, "each broker leads one partition"
+        writings = {
+            partition: Writing(cluster.bootstrap, TOPIC, partition) for partition in PARTITIONS
+        }
+        for number in cluster.brokers:
+            lose(cluster, number, writings)
+        for writing in writings.values():
+            writing.finish()
+            assert writing.failures == []
+        cluster.until_in_sync(TOPIC)
+        for partition, writing in writings.items():
+            wanted = set(writing.acknowledged)
+            found = read_all(cluster.bootstrap, TOPIC, partition, wanted)
+            assert wanted <= set(found)
+            assert len(found) == len(set(found)), "nothing is there twice"
+        for broker in cluster.brokers.values():
+            assert broker.stop() in (0, 143), broker.said()
+        for partition in PARTITIONS:
+            ours, other, theirs = (
+                broker.log_bytes(TOPIC, partition) for broker in cluster.brokers.values()
+            )
+            assert ours
+            assert ours == other == theirs
+
+
+def lose(cluster: MixedCluster, number: int, writings: dict[int, Writing]) -> None:
+    """kill -9 under load; it comes back, catches up, and leads again."""
+    for writing in writings.values():
+        writing.until_acknowledged(300)
+    cluster.brokers[number].kill()
+    for writing in writings.values():
+        writing.until_acknowledged(300)
+    cluster.brokers[number].start()
+    cluster.until_serving(number)
+    cluster.until_in_sync(TOPIC)
+    cluster.elect_preferred(TOPIC)
