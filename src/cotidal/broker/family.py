@@ -122,7 +122,10 @@ class Family:
             self._serving.add(NodeId(int(number)))
         if not self._is_up and len(self._serving) == len(self._configs):
             self._is_up = True
-            where = {node: config.advertised[0] for node, config in self._configs.items()}
+            where = {
+                node: (config.advertised or config.listeners)[0]
+                for node, config in self._configs.items()
+            }
             nodes = {int(node): (each.host, each.port) for node, each in where.items()}
             Up(os.getpid(), nodes, self._chaos).write(self._home)
             self._on_up()
