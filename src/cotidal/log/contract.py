@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from cotidal.log.compaction import CompactionRules
 from cotidal.messages.batch import BatchHeader
 from cotidal.messages.producers import ProducerSnapshot
 from cotidal.values import EpochEntry, LeaderEpoch, Offset, WallMillis
@@ -25,11 +26,20 @@ class LogConfig(NamedTuple):
     file_delete_delay_ms: int = 60_000
     compacted: bool = False
     """Gaps between segments are compaction's work, not a crash's."""
+    compaction: CompactionRules = CompactionRules()
+
+    @property
+    def roll_ms(self) -> int:
+        """Age at which a segment is closed: only a closed one can be compacted in time."""
+        return (
+            min(self.segment_ms, self.compaction.max_lag_ms) if self.compacted else self.segment_ms
+        )
 
 
 def log_config(settings: Mapping[str, str]) -> LogConfig:
     """What files depend on, from a topic's effective settings."""
     default = LogConfig()
+    rules = default.compaction
 
     def number(name: str, otherwise: int) -> int:
         return int(settings.get(name, otherwise))
@@ -44,6 +54,12 @@ def log_config(settings: Mapping[str, str]) -> LogConfig:
         retention_bytes=number("retention.bytes", default.retention_bytes),
         file_delete_delay_ms=number("file.delete.delay.ms", default.file_delete_delay_ms),
         compacted="compact" in settings.get("cleanup.policy", ""),
+        compaction=CompactionRules(
+            min_dirty_ratio=float(settings.get("min.cleanable.dirty.ratio", rules.min_dirty_ratio)),
+            min_lag_ms=number("min.compaction.lag.ms", rules.min_lag_ms),
+            max_lag_ms=number("max.compaction.lag.ms", rules.max_lag_ms),
+            delete_retention_ms=number("delete.retention.ms", rules.delete_retention_ms),
+        ),
     )
 
 
@@ -80,6 +96,13 @@ class Retained(NamedTuple):
     start_offset: Offset
     removed: tuple[str, ...]
     """A sentence for each segment that went."""
+
+
+class Compacted(NamedTuple):
+    """What a cleaning has done to a log."""
+
+    cleaned_to: Offset
+    sentence: str
 
 
 class TimedOffset(NamedTuple):

@@ -22,7 +22,9 @@ from typing import Final
 from cotidal.log import times
 from cotidal.log.catch_up import CatchUp
 from cotidal.log.checkpoint import LEADER_EPOCHS, encode_epochs
-from cotidal.log.contract import Appended, LogConfig, Opened, Retained, TimedOffset
+from cotidal.log.cleaning import Cleaned, Cleaning, discard
+from cotidal.log.compaction import cleanable
+from cotidal.log.contract import Appended, Compacted, LogConfig, Opened, Retained, TimedOffset
 from cotidal.log.epochs import EpochLine
 from cotidal.log.failure import LogOffline, OutOfRange
 from cotidal.log.filesystem import FileSystem
@@ -35,6 +37,7 @@ from cotidal.log.row import SegmentRow
 from cotidal.log.scan import Damage
 from cotidal.log.segment import Segment
 from cotidal.log.snapshots import SnapshotFiles, batches_after
+from cotidal.log.swap import begin_swap, end_swap
 from cotidal.log.transaction_index import AbortedTransaction
 from cotidal.messages.batch import Placed
 from cotidal.messages.producers import ProducerSnapshot
@@ -57,6 +60,7 @@ class Log:
     __slots__ = (
         "_active",
         "_catch_up",
+        "_cleaned_to",
         "_config",
         "_doomed",
         "_end",
@@ -89,10 +93,12 @@ class Log:
         clean: bool,
         recovery_point: Offset = FIRST_OFFSET,
         log_start: Offset = FIRST_OFFSET,
+        cleaned_to: Offset = FIRST_OFFSET,
         now_wall: WallMillis,
     ) -> Log:
         """Open the partition's directory, or make it. ``clean``: the process that wrote it last
-        closed it. ``recovery_point`` and ``log_start``: from the log directory's checkpoints."""
+        closed it. ``recovery_point``, ``log_start`` and ``cleaned_to``: from the log directory's
+        checkpoints."""
         try:
             loaded = Recovery(
                 filesystem,
@@ -101,7 +107,9 @@ class Log:
                 compacted=config.compacted,
                 now_wall=now_wall,
             ).run(topic_id=topic_id, clean=clean, recovery_point=recovery_point)
-            return cls(filesystem, directory, config, loaded, recovery_point, log_start, now_wall)
+            log = cls(filesystem, directory, config, loaded, recovery_point, log_start, now_wall)
+            log._cleaned_to = Offset(min(cleaned_to, log.end_offset))
+            return log
         except OSError as error:
             name = directory.rpartition("/")[2]
             raise LogOffline(f"{name}: could not be opened: {error.strerror or error}") from error
@@ -123,6 +131,7 @@ class Log:
         self._config = config
         self._row = SegmentRow(loaded.segments)
         self._catch_up = CatchUp(self._row)
+        self._cleaned_to = FIRST_OFFSET
         self._end = loaded.end_offset
         self._epochs: EpochLine = loaded.epochs
         self._roll: RollBounds
@@ -163,6 +172,11 @@ class Log:
     @property
     def recovery_point(self) -> Offset:
         return self._recovery_point
+
+    @property
+    def cleaned_to(self) -> Offset:
+        """Below it, no two records of closed segments have the same key."""
+        return self._cleaned_to
 
     @property
     def epochs(self) -> tuple[EpochEntry, ...]:
@@ -458,14 +472,8 @@ class Log:
         file.delete.delay.ms ago."""
         self._check_online()
         self._wall = now_wall
-        facts = [
-            SegmentFacts(
-                each.base_offset, self._row.end_of(number, self._end), each.size, each.born()
-            )
-            for number, each in enumerate(self._row.segments)
-        ]
         expired = expired_segments(
-            facts,
+            self._facts(),
             start_offset=self._start,
             below=below,
             now_wall=now_wall,
@@ -482,7 +490,119 @@ class Log:
             raise self._go_offline("remove segments of", self.name, error) from error
         return retained
 
+    # compaction
+
+    def begin_cleaning(
+        self, now_wall: WallMillis, *, below: Offset, producers: frozenset[int] = frozenset()
+    ) -> Cleaning | None:
+        """What is worth compacting below ``below``, the high watermark; None if nothing is. Then
+        ``cleaning.run`` it, here or in another thread, and call ``end_cleaning``.
+
+        Only what is on the disk: an older record must not go for one that a power cut may take.
+        """
+        self._check_online()
+        if not self._config.compacted:
+            return None
+        rules = self._config.compaction
+        found = cleanable(
+            self._facts(oldest=rules.max_lag_ms < NEVER),
+            cleaned_to=self._cleaned_to,
+            start_offset=self._start,
+            below=min(below, self._recovery_point),
+            now_wall=now_wall,
+            rules=rules,
+        )
+        if found is None:
+            return None
+        end = Offset(found.end_offset)
+        return Cleaning(
+            self._filesystem,
+            self.directory,
+            tuple(self._facts()[: found.segments]),
+            Offset(found.first_dirty),
+            end,
+            found.dirty_ratio,
+            self.aborted_between(Offset(self._row.bases[0]), end),
+            producers,
+            self._config.segment_bytes,
+            self._config.index_interval_bytes,
+            rules.delete_retention_ms,
+            self._generation,
+        )
+
+    def end_cleaning(
+        self, cleaning: Cleaning, cleaned: Cleaned, now_wall: WallMillis
+    ) -> Compacted | None:
+        """Put what was made in its place. None if the log has been cut meanwhile, or its oldest
+        segments are gone: then nothing happens."""
+        self._check_online()
+        self._wall = now_wall
+        count = len(cleaning.sources)
+        same = [each.base_offset for each in cleaning.sources] == self._row.bases[:count]
+        if cleaning.generation != self._generation or not same:
+            discard(cleaning)
+            return None
+        try:
+            self._swap(cleaned)
+            self._sweep(now_wall)
+        except OSError as error:
+            raise self._go_offline("compact", self.name, error) from error
+        self._cleaned_to = cleaned.end_offset
+        before = sum(each.bytes_before for each in cleaned.segments)
+        after = sum(each.size_bytes for each in cleaned.segments)
+        return Compacted(
+            self._cleaned_to,
+            f"{self.name}: compacted up to offset {cleaned.end_offset}: {before} bytes in"
+            f" {sum(len(each.replaces) for each in cleaned.segments)} segments became {after} in"
+            f" {len(cleaned.segments)}, by {cleaned.keys} keys",
+        )
+
+    def sweep(self, now_wall: WallMillis) -> None:
+        """Unlink the files of segments that were let go of file.delete.delay.ms ago."""
+        self._check_online()
+        try:
+            self._sweep(now_wall)
+        except OSError as error:
+            raise self._go_offline("remove segments of", self.name, error) from error
+
+    def must_sweep(self, now_wall: WallMillis) -> bool:
+        return bool(self._doomed) and self._doomed[0][0] <= now_wall
+
+    def _swap(self, cleaned: Cleaned) -> None:
+        """See swap.py for the steps."""
+        bases = [each.base_offset for each in cleaned.segments]
+        if not bases:
+            return
+        begin_swap(self._filesystem, self.directory, bases)
+        due = self._wall + self._config.file_delete_delay_ms
+        for each in cleaned.segments:
+            segment = Segment(
+                self._filesystem,
+                self.directory,
+                each.base_offset,
+                size=each.size_bytes,
+                created=self._wall,
+                index_interval_bytes=self._config.index_interval_bytes,
+            )
+            segment.synced = True
+            for old in self._row.replace(each.replaces, segment):
+                self._doomed.extend((due, path) for path in old.doom())
+        self._catch_up.forget()
+        end_swap(self._filesystem, self.directory, bases)
+
     # inside
+
+    def _facts(self, *, oldest: bool = False) -> list[SegmentFacts]:
+        return [
+            SegmentFacts(
+                each.base_offset,
+                self._row.end_of(number, self._end),
+                each.size,
+                each.born(),
+                each.oldest() if oldest else NEVER,
+            )
+            for number, each in enumerate(self._row.segments)
+        ]
 
     def _write(self, buffers: list[bytes | memoryview], pieces: list[Piece]) -> None:
         if not pieces:
@@ -559,6 +679,7 @@ class Log:
         self._generation += 1
         self._catch_up.forget()
         self._recovery_point = min(self._recovery_point, self._end)
+        self._cleaned_to = min(self._cleaned_to, self._end)
         self._active.file().sync()
         if self._names_synced < self._names:
             self._filesystem.sync_directory(self.directory)

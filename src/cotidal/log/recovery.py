@@ -22,14 +22,16 @@ from cotidal.log.checkpoint import (
     decode_partition_metadata,
     encode_partition_metadata,
 )
+from cotidal.log.cleaning import CLEANED
 from cotidal.log.epochs import EpochLine
 from cotidal.log.failure import CorruptLog, WrongTopic
 from cotidal.log.filesystem import FileSystem
 from cotidal.log.scan import Damage
 from cotidal.log.segment import Place, Segment
+from cotidal.log.swap import SWAP, finish_swaps
 from cotidal.values import Offset, Uuid, WallMillis, uuid_text
 
-_DEBRIS = (".deleted", ".cleaned", ".tmp")
+_DEBRIS = (".deleted", CLEANED, SWAP, ".tmp")
 
 
 class Loaded(NamedTuple):
@@ -108,6 +110,9 @@ class Recovery:
         self._filesystem.write(path, encode_partition_metadata(topic_id), sync=True)
 
     def _list_segments(self) -> list[Segment]:
+        swapped = finish_swaps(self._filesystem, self._directory)
+        if swapped:
+            self._say(f"put {swapped} compacted segment(s) in the place of older ones")
         names = self._filesystem.listdir(self._directory)
         bases = [int(name[:-4]) for name in names if _is_log(name)]
         kept = {f"{base:020d}" for base in bases}

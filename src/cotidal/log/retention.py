@@ -17,6 +17,8 @@ class SegmentFacts(NamedTuple):
     size_bytes: int
     youngest: int
     """Wall time of its youngest record, or when it came to be if no record has a time."""
+    oldest: int = 1 << 62
+    """Wall time of its first batch; only compaction asks."""
 
 
 class Expired(NamedTuple):

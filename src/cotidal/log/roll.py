@@ -33,7 +33,7 @@ def roll_bounds(name: str, segment: Segment, config: LogConfig) -> RollBounds:
     next_offset = segment.base_offset + RELATIVE_OFFSET_MAX + 1
     if segment.size == 0:
         return RollBounds(size, next_offset, NEVER, NEVER)
-    age = config.segment_ms - _jitter(name, segment.base_offset, config)
+    age = config.roll_ms - _jitter(name, segment.base_offset, config)
     if segment.first_timestamp is not None and segment.first_timestamp >= 0:
         return RollBounds(size, next_offset, segment.first_timestamp + age, NEVER)
     return RollBounds(size, next_offset, NEVER, segment.created + age)
@@ -44,4 +44,4 @@ def _jitter(name: str, base_offset: int, config: LogConfig) -> int:
     if config.segment_jitter_ms <= 0:
         return 0
     seed = zlib.crc32(f"{name}/{base_offset}".encode())
-    return seed % min(config.segment_jitter_ms, config.segment_ms)
+    return seed % min(config.segment_jitter_ms, config.roll_ms)

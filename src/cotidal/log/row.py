@@ -39,6 +39,16 @@ class SegmentRow:
             self.segments.pop().unlink()
         return max(0, count)
 
+    def replace(self, bases: tuple[int, ...], segment: Segment) -> list[Segment]:
+        """Put one segment in the place of several neighbours, and return those."""
+        first = self.bases.index(bases[0])
+        behind = first + len(bases)
+        assert tuple(self.bases[first:behind]) == bases
+        taken = self.segments[first:behind]
+        self.segments[first:behind] = [segment]
+        self.bases[first:behind] = [segment.base_offset]
+        return taken
+
     def take_front(self, count: int) -> list[Segment]:
         taken = self.segments[:count]
         del self.segments[:count]

@@ -76,6 +76,7 @@ class Segment:
         "_positions",
         "_recent_floor",
         "_since_index",
+        "_suffix",
         "_verified_from",
         "_verified_to",
         "_youngest",
@@ -100,17 +101,20 @@ class Segment:
         size: int,
         created: WallMillis,
         index_interval_bytes: int,
+        suffix: str = "",
     ) -> None:
+        """``suffix``: of all its files, while it is not one of the log's (cleaning.py)."""
         self._filesystem = filesystem
+        self._suffix = suffix
         self.base_offset = base_offset
         self.path = f"{directory}/{segment_name(base_offset)}"
         self.size = size
         self.created = created
         """Wall time when this process made or opened it: its age when no record has a time."""
         self.index_interval_bytes = index_interval_bytes
-        self.offsets = OffsetIndex(filesystem, self.path + ".index", base_offset)
-        self.times = TimeIndex(filesystem, self.path + ".timeindex", base_offset)
-        self.aborted = TransactionIndex(filesystem, self.path + ".txnindex")
+        self.offsets = OffsetIndex(filesystem, self.path + ".index" + suffix, base_offset)
+        self.times = TimeIndex(filesystem, self.path + ".timeindex" + suffix, base_offset)
+        self.aborted = TransactionIndex(filesystem, self.path + ".txnindex" + suffix)
         self.first_timestamp: WallMillis | None = None
         """Largest timestamp of the first batch; the segment's age for rolling counts from it."""
         self.synced = False
@@ -126,7 +130,7 @@ class Segment:
     # writing
 
     def create(self) -> None:
-        self._file = self._filesystem.open(self.path + ".log", create=True)
+        self._file = self._filesystem.open(self.path + ".log" + self._suffix, create=True)
 
     def append(self, buffers: Sequence[bytes | memoryview]) -> None:
         """Write; the caller then calls ``note`` for each batch, or ``cut_back`` after an error."""
@@ -200,7 +204,7 @@ class Segment:
         self.close()
         for suffix in SUFFIXES:
             with contextlib.suppress(FileNotFoundError):
-                self._filesystem.unlink(self.path + suffix)
+                self._filesystem.unlink(self.path + suffix + self._suffix)
 
     def doom(self) -> list[str]:
         """Rename its files to ``.deleted``, the batches first: without them the rest is debris that
@@ -402,13 +406,23 @@ class Segment:
         timestamp = self.youngest().timestamp
         return timestamp if timestamp >= 0 else self.created
 
+    def oldest(self) -> int:
+        """Wall time of its first batch, or when it came to be if that has no time."""
+        if self.first_timestamp is None:
+            for found in self.batches():
+                if not isinstance(found, Damage):
+                    self.first_timestamp = found.header.max_timestamp
+                break
+        has_time = self.first_timestamp is not None and self.first_timestamp >= 0
+        return self.first_timestamp if has_time else self.created  # type: ignore[return-value]
+
     def youngest_below(self, below: int) -> TimeEntry:
         youngest = self.youngest()
         return youngest if youngest.offset < below else self._scan_youngest(below)
 
     def file(self) -> File:
         if self._file is None:
-            self._file = self._filesystem.open(self.path + ".log")
+            self._file = self._filesystem.open(self.path + ".log" + self._suffix)
         return self._file
 
     # mending

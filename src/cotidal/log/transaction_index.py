@@ -55,6 +55,11 @@ class TransactionIndex:
         known.extend(new)
         self._unsynced = True
 
+    def create(self) -> None:
+        """Make the file, also without an entry."""
+        self._opened()
+        self._unsynced = True
+
     def truncate_from(self, offset: int) -> None:
         """Drop the transactions whose marker is at or after ``offset``."""
         known = self.entries()

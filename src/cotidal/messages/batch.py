@@ -27,6 +27,8 @@ COMPRESSION_MAX: Final = 4
 TIMESTAMP_TYPE_BIT: Final = 0x08
 TRANSACTIONAL_BIT: Final = 0x10
 CONTROL_BIT: Final = 0x20
+DELETE_HORIZON_BIT: Final = 0x40
+"""The base timestamp is the time from which on tombstones and markers may go (KIP-534)."""
 
 
 class BatchHeader(NamedTuple):
@@ -75,6 +77,11 @@ class BatchHeader(NamedTuple):
     @property
     def compression(self) -> int:
         return self.attributes & COMPRESSION_MASK
+
+    @property
+    def delete_horizon(self) -> int | None:
+        """From when on its tombstones, or its marker, may go; None until compaction has set it."""
+        return self.base_timestamp if self.attributes & DELETE_HORIZON_BIT else None
 
 
 class Batches(NamedTuple):

@@ -93,6 +93,8 @@ def read_records(batch: Buffer, position: int = 0) -> list[Record]:
     end = position + header.size_bytes
     if end > len(batch):
         raise cut_short("a batch", header.size_bytes, len(batch) - position)
+    if header.record_count == 0 and header.size_bytes == HEADER_BYTES:
+        return []  # compaction has emptied it
     data = decompress(header.compression, batch[position + HEADER_BYTES : end])
     if header.record_count < 0 or header.record_count * RECORD_BYTES_MIN > len(data):
         raise MalformedFrame(f"a batch claims {header.record_count} records in {len(data)} bytes")
