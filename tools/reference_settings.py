@@ -20,7 +20,6 @@ from reference_table import code, table
 _NOT_YET: Final = "not read yet: a fixed value holds"
 _NO_GROUPS: Final = "there are no consumer groups"
 _NO_TRANSACTIONS: Final = "there are no transactions"
-_NO_COMPACTION: Final = "nothing is compacted"
 _NEWEST_TWO: Final = "the newest two snapshots are kept, and the log from the older one on"
 _AS_THEY_CAME: Final = "batches are stored as they came"
 _NO_QUOTAS: Final = "there are no quotas"
@@ -46,10 +45,6 @@ PENDING: Final[Mapping[str, str]] = {
     "group.*": _NO_GROUPS,
     "consumer.*": _NO_GROUPS,
     "transaction*": _NO_TRANSACTIONS,
-    "log.cleaner.*": _NO_COMPACTION,
-    "delete.retention.ms": _NO_COMPACTION,
-    "m??.compaction.lag.ms": _NO_COMPACTION,
-    "min.cleanable.dirty.ratio": _NO_COMPACTION,
     "compression.*": _AS_THEY_CAME,
     "metadata.max.retention.*": _NEWEST_TWO,
     "metadata.max.idle.interval.ms": "no no-op records are written",

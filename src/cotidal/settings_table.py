@@ -334,14 +334,15 @@ _STORAGE_ROWS: Final = (
     Setting("log.cleaner.threads", _I, "1", "Compaction threads.", _NOT_NEGATIVE,
             ignored="compaction has one thread"),
     Setting("log.cleaner.io.max.bytes.per.second", _D, "1.7976931348623157E308", "Speed of "
-            "compaction."),
-    Setting("log.cleaner.dedupe.buffer.size", _L, "134217728", "Memory of compaction's key map.",
-            _POSITIVE),
-    Setting("log.cleaner.io.buffer.size", _I, "524288", "Buffer of compaction.", _NOT_NEGATIVE),
+            "compaction: bytes read, in all its walks.", dynamic=_WIDE),
+    Setting("log.cleaner.dedupe.buffer.size", _L, "134217728", "Memory of compaction's key map; a "
+            "key takes 216 bytes of it.", _POSITIVE, dynamic=_WIDE),
+    Setting("log.cleaner.io.buffer.size", _I, "524288", "Buffer of compaction.", _NOT_NEGATIVE,
+            ignored="compaction reads and writes 512 KiB at once"),
     Setting("log.cleaner.io.buffer.load.factor", _D, "0.9", "How full the key map may be.",
-            Range(0, 1)),
-    Setting("log.cleaner.backoff.ms", _L, "15000", "Pause when nothing is to be compacted.",
-            _NOT_NEGATIVE),
+            Range(0, 1), dynamic=_WIDE),
+    Setting("log.cleaner.backoff.ms", _L, "15000", "How often logs are looked at for compaction.",
+            _NOT_NEGATIVE, dynamic=_WIDE),
     Setting("num.recovery.threads.per.data.dir", _I, "2", "Threads that open logs.", _POSITIVE,
             ignored="logs are opened by one thread; it is bound by the disk"),
     Setting("producer.id.expiration.ms", _I, "86400000", "A producer id unused for this long is "

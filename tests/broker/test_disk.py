@@ -78,6 +78,7 @@ class World:
         self.said: list[str] = []
         self.faults: list[Exception] = []
         self.broken: list[str] = []
+        self.counters = Counters()
         self.disk = Disk(
             asyncio.get_running_loop(),
             files,
@@ -89,7 +90,7 @@ class World:
             on_fault=self.faults.append,
             hold=self._hold,
             journal=Journal(self),
-            counters=Counters(),
+            counters=self.counters,
         )
 
     def write(self, level: str, text: str) -> None:

@@ -127,7 +127,7 @@ def test_map_keeps_to_the_memory_that_it_is_given() -> None:
     tracemalloc.start()
     try:
         before = tracemalloc.get_traced_memory()[0]
-        keys = KeyMap(capacity(1 << 30, 0.9))
+        keys = KeyMap(capacity(1 << 30))
         for number in range(90_000):
             keys.note(b"some key of some length %d" % number, 1 << 40 | number)
             if number > 20_000:
@@ -139,4 +139,4 @@ def test_map_keeps_to_the_memory_that_it_is_given() -> None:
 
 
 def test_tiny_buffer_still_holds_a_key() -> None:
-    assert capacity(1, 0.9) == 1
+    assert capacity(1) == 1

@@ -172,6 +172,10 @@ TOLD: list[tuple[NodeMoment, str]] = [
     (want.KeepConnected(((TWO, ENDPOINT),)), "keep-connected (2)"),
     (want.AdvanceStart(AT, O8), "advance-start orders-0 to=8"),
     (want.Retain(AT, O12), "retain orders-0 below=12"),
+    (
+        want.Compact((want.Compactable(AT, O12, frozenset({7})),), 1000, 1e9),
+        "compact orders-0<12",
+    ),
     (want.SaveEpochs(AT, EPOCHS), "save-epochs orders-0 1@0 5@8"),
     (want.SaveProducers(AT, ProducerSnapshot(O8)), "save-producers orders-0"),
     (want.SaveHighWatermarks(((AT, O8),)), "save-high-watermarks orders-0=8"),

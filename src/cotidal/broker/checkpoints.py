@@ -1,4 +1,5 @@
-"""The three offset checkpoints of a log directory: high watermarks, recovery points, log starts.
+"""The offset checkpoints of a log directory: high watermarks, recovery points, log starts, and up
+to where logs were compacted.
 
 Written by a worker, each as a whole, and only when it has changed. One that cannot be read counts
 as empty: recovery then looks at everything.
@@ -12,6 +13,7 @@ from functools import partial
 from cotidal.broker.journal import Journal
 from cotidal.broker.worker import Failed, Outcome, Worker
 from cotidal.log.checkpoint import (
+    CLEANED_TO,
     HIGH_WATERMARKS,
     LOG_STARTS,
     RECOVERY_POINTS,
@@ -45,6 +47,7 @@ class Checkpoints:
         self.high_watermarks = self._read(HIGH_WATERMARKS)
         self.recovery_points = self._read(RECOVERY_POINTS)
         self.log_starts = self._read(LOG_STARTS)
+        self.cleaned_to = self._read(CLEANED_TO)
 
     def save_high_watermarks(self, watermarks: Iterable[tuple[TopicPartition, Offset]]) -> None:
         self.high_watermarks.update(watermarks)
@@ -54,12 +57,21 @@ class Checkpoints:
         for partition, log in logs:
             self.recovery_points[partition] = log.recovery_point
             self.log_starts[partition] = log.start_offset
+            if log.cleaned_to or partition in self.cleaned_to:
+                self.cleaned_to[partition] = log.cleaned_to
         self._write(RECOVERY_POINTS, self.recovery_points)
         self._write(LOG_STARTS, self.log_starts)
+        if self.cleaned_to or CLEANED_TO in self._written:
+            self._write(CLEANED_TO, self.cleaned_to)
 
     def forget(self, partition: TopicPartition) -> None:
         """Its log is gone; one of the same name begins anew."""
-        for offsets in (self.high_watermarks, self.recovery_points, self.log_starts):
+        for offsets in (
+            self.high_watermarks,
+            self.recovery_points,
+            self.log_starts,
+            self.cleaned_to,
+        ):
             offsets.pop(partition, None)
 
     def _read(self, name: str) -> Offsets:

@@ -40,6 +40,7 @@ class Counters:
     __slots__ = (
         "bytes_in",
         "bytes_out",
+        "compacted_bytes",
         "connections",
         "connections_opened",
         "connections_refused",
@@ -72,6 +73,7 @@ class Counters:
         self.malformed_frames = 0
         self.held_bytes = 0
         self.log_failures = 0
+        self.compacted_bytes = 0
         self.turns = 0
         self.latency = Histogram()
         """From the read of a request to the end of the turn that stepped the node with it: a

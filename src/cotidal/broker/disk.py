@@ -3,6 +3,7 @@
   on the loop      appends, reads: a system call into the page cache, 10 us to 0.4 ms
   in a worker      opening and recovery, flushes, truncation, retention, time look-ups,
                    checkpoints, removal; large appends while the disk is behind; cold reads
+  beside the log   compaction, until it is time to put its work in place (compacting.py)
 
 A disk that fails takes that one log offline (LogFailed), or all in its directory: directory.py says
 which. See lane.py for the order of what is done to a log, appending.py and reading.py for the two
@@ -17,6 +18,7 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from cotidal.broker.appending import Appending
+from cotidal.broker.compacting import Compacting
 from cotidal.broker.counters import Counters
 from cotidal.broker.directory import Directories, Directory, LogDir, Missing
 from cotidal.broker.driver import wall_millis
@@ -34,6 +36,7 @@ from cotidal.messages.producers import ProducerSnapshot
 from cotidal.node.effects import (
     AdvanceStart,
     Append,
+    Compact,
     ConfigureLog,
     DeleteLog,
     FindTime,
@@ -130,6 +133,16 @@ class Disk:
             fail=self._fail,
             on_fault=on_fault,
         )
+        self._compacting = Compacting(
+            loop,
+            self._lanes,
+            slow=partial(self._slow, worker=self._keeper),
+            fail=self._fail,
+            save=self._save_offsets,
+            journal=journal,
+            counters=counters,
+            on_fault=on_fault,
+        )
         self._timer = loop.call_later(self._checkpoint_s, self._on_checkpoint_due)
 
     def obeys(self) -> dict[type, Callable[[Any], None]]:
@@ -144,6 +157,7 @@ class Disk:
             StartOver: self.start_over,
             AdvanceStart: self.advance_start,
             Retain: self.retain,
+            Compact: self._compacting.compact,
             SaveEpochs: self.save_epochs,
             SaveProducers: self.save_producers,
             SaveHighWatermarks: self.save_high_watermarks,
@@ -214,8 +228,9 @@ class Disk:
             checkpoints.forget(partition)  # of a deleted topic of this name, after a crash
         point = checkpoints.recovery_points.get(partition, Offset(0))
         start = checkpoints.log_starts.get(partition, Offset(0))
+        cleaned = checkpoints.cleaned_to.get(partition, Offset(0))
 
-        def opened_as(recovery_point: Offset, log_start: Offset) -> Log:
+        def opened_as(recovery_point: Offset, log_start: Offset, cleaned_to: Offset) -> Log:
             return Log.open(
                 self._files,
                 f"{directory.path}/{partition}",
@@ -224,15 +239,16 @@ class Disk:
                 clean=directory.clean,
                 recovery_point=recovery_point,
                 log_start=log_start,
+                cleaned_to=cleaned_to,
                 now_wall=wall_millis(),
             )
 
         def opening() -> Log:
             try:
-                return opened_as(point, start)
+                return opened_as(point, start, cleaned)
             except WrongTopic as wrong:  # a crash came between a deletion and its renaming
                 directory.removal.put_aside(partition, effect.topic_id, str(wrong))
-                return opened_as(Offset(0), Offset(0))
+                return opened_as(Offset(0), Offset(0), Offset(0))
 
         def opened(outcome: Outcome[Log]) -> None:
             match outcome:
@@ -438,6 +454,7 @@ class Disk:
     async def close(self) -> tuple[str, ...]:
         """Everything to the disk. The directories in which every log was closed in order."""
         self._stop_timers()
+        self._compacting.stop()
         lanes = list(self._lanes.values())
         closers = [
             Worker(self._loop, f"cotidal-closer-{number}", self._on_fault)
@@ -465,6 +482,7 @@ class Disk:
         """As if the process had been killed: nothing is flushed or written down."""
         self._stop_timers()
         self._reading.stop()
+        self._compacting.stop()
         self._writer.abandon()
         self._keeper.abandon()
 

@@ -62,6 +62,7 @@ class NodeCollector:
             ("connections_idle_closed", "Connections closed as idle", counters.idle_closed),
             ("malformed_frames", "Requests that could not be read", counters.malformed_frames),
             ("log_failures", "Failures that took a log offline", counters.log_failures),
+            ("compacted_bytes", "Bytes read for compaction", counters.compacted_bytes),
             ("turns", "Turns of the event loop that stepped the node", counters.turns),
         ):
             yield CounterMetricFamily(f"cotidal_{name}", text, value=total)

@@ -2,8 +2,9 @@
 
   leader-epoch-checkpoint             version 0, count, lines "epoch start-offset"
   replication-offset-checkpoint       version 0, count, lines "topic partition offset"; so too
-  recovery-point-offset-checkpoint      are these two
+  recovery-point-offset-checkpoint      are these three
   log-start-offset-checkpoint
+  cleaner-offset-checkpoint
   partition.metadata                  "version: 0", "topic_id: <22 characters>"
   meta.properties                     Java properties: version, cluster.id, node.id, directory.id
   .kafka_cleanshutdown                JSON {"version": 0, "brokerEpoch": n}
@@ -39,6 +40,7 @@ CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
 LOG_STARTS: Final = "log-start-offset-checkpoint"
+CLEANED_TO: Final = "cleaner-offset-checkpoint"
 
 
 def encode_epochs(entries: Iterable[EpochEntry]) -> bytes:

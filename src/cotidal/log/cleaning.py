@@ -314,7 +314,8 @@ class _Work:
     # Reading
 
     def _batches(self, source: SegmentFacts) -> Iterator[_Read]:
-        """Every batch of a segment, its checksum compared."""
+        """Every batch of a segment, its checksum compared, and its offsets, which no checksum
+        covers, with those around it."""
         file = self._cleaning.filesystem.open(self._path(source, ".log"))
         try:
             position = 0
@@ -335,6 +336,10 @@ class _Work:
                 at = 0
                 for header in found.headers:
                     self._breathe(header.size_bytes)
+                    if not expected <= header.base_offset <= header.last_offset < source.end_offset:
+                        reason = f"offsets {header.base_offset} to {header.last_offset}"
+                        reason += f" where {expected} or more was due"
+                        raise self._damaged(source, position + at, reason, expected)
                     batch = data[at : at + header.size_bytes]
                     at += header.size_bytes
                     expected = header.next_offset

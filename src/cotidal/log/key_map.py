@@ -47,6 +47,6 @@ class KeyMap:
         return self._offsets.get(key, -1)
 
 
-def capacity(buffer_bytes: int, load_factor: float) -> int:
+def capacity(buffer_bytes: int) -> int:
     """How many keys fit; at least one, or nothing would ever be cleaned."""
-    return max(1, int(buffer_bytes * load_factor) // KEY_BYTES)
+    return max(1, buffer_bytes // KEY_BYTES)

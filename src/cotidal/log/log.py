@@ -537,9 +537,7 @@ class Log:
         segments are gone: then nothing happens."""
         self._check_online()
         self._wall = now_wall
-        count = len(cleaning.sources)
-        same = [each.base_offset for each in cleaning.sources] == self._row.bases[:count]
-        if cleaning.generation != self._generation or not same:
+        if not self.fits(cleaning):
             discard(cleaning)
             return None
         try:
@@ -556,6 +554,11 @@ class Log:
             f" {sum(len(each.replaces) for each in cleaned.segments)} segments became {after} in"
             f" {len(cleaned.segments)}, by {cleaned.keys} keys",
         )
+
+    def fits(self, cleaning: Cleaning) -> bool:
+        """Whether the log still has the segments that are cleaned."""
+        bases = [each.base_offset for each in cleaning.sources]
+        return cleaning.generation == self._generation and bases == self._row.bases[: len(bases)]
 
     def sweep(self, now_wall: WallMillis) -> None:
         """Unlink the files of segments that were let go of file.delete.delay.ms ago."""

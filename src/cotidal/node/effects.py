@@ -254,6 +254,24 @@ class Retain(NamedTuple):
     below: Offset
 
 
+class Compactable(NamedTuple):
+    """A log that may be compacted below ``below``; the last batch of each producer stays."""
+
+    partition: TopicPartition
+    below: Offset
+    producers: frozenset[int]
+
+
+class Compact(NamedTuple):
+    """Compact those of these logs that are worth it, the dirtiest first. Not answered: offsets
+    stay what they are, and so does all that the node knows of a log."""
+
+    logs: tuple[Compactable, ...]
+    key_bytes: int
+    """Memory for keys."""
+    bytes_per_second: float
+
+
 class SaveEpochs(NamedTuple):
     partition: TopicPartition
     epochs: tuple[EpochEntry, ...]
@@ -324,6 +342,7 @@ Effect: TypeAlias = (
     | KeepConnected
     | AdvanceStart
     | Retain
+    | Compact
     | SaveEpochs
     | SaveProducers
     | SaveHighWatermarks

@@ -19,7 +19,7 @@ from cotidal.node.events import ConnectionId
 from cotidal.node.hosting import Hosted
 from cotidal.node.rate import Throttle
 from cotidal.node.sessions import FetchSessions
-from cotidal.settings import effective
+from cotidal.settings import Value, effective
 from cotidal.values import LeaderEpoch, Millis, NodeId, Offset, TopicPartition, Uuid, WallMillis
 
 if TYPE_CHECKING:
@@ -115,6 +115,7 @@ class NodeState:
         "leader_throttle",
         "life",
         "next_checkpoint",
+        "next_compaction",
         "next_retention",
         "next_shrink",
         "now",
@@ -209,6 +210,7 @@ class NodeState:
         """Logs that the disk has been asked to open."""
         self.saved_watermarks: tuple[tuple[TopicPartition, Offset], ...] = ()
         self.next_checkpoint: Millis | None = None
+        self.next_compaction: Millis | None = None
         self.next_retention: Millis | None = None
 
     def hosted_of(self, partition: TopicPartition, topic_id: Uuid) -> Hosted | None:
@@ -217,15 +219,18 @@ class NodeState:
         hosted = self.hosted.get(partition)
         return None if hosted is None or hosted.replica.topic_id != topic_id else hosted
 
-    def number(self, name: str) -> int:
+    def setting(self, name: str) -> Value:
         """What holds of a broker setting on this node, now."""
         image = self.controller.committed
-        value = effective(
+        return effective(
             name,
             broker=image.config(BROKER_RESOURCE, str(self.config.node_id)),
             cluster=image.cluster_config,
             static=self.config.settings,
         ).value
+
+    def number(self, name: str) -> int:
+        value = self.setting(name)
         assert isinstance(value, int), name
         return value
 

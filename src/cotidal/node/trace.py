@@ -167,6 +167,7 @@ _LogEffect: TypeAlias = (
     | want.StartOver
     | want.AdvanceStart
     | want.Retain
+    | want.Compact
     | want.SaveEpochs
     | want.SaveProducers
     | want.SaveHighWatermarks
@@ -197,6 +198,8 @@ def _log_effect(effect: _LogEffect) -> _Words:
             return "advance-start", f"{partition} to={offset}"
         case want.Retain(partition=partition, below=below):
             return "retain", f"{partition} below={below}"
+        case want.Compact(logs=logs):
+            return "compact", " ".join(f"{each.partition}<{each.below}" for each in logs)
         case want.SaveEpochs(partition=partition, epochs=entries_):
             return "save-epochs", f"{partition} {epochs(entries_)}"
         case want.SaveProducers(partition=partition):

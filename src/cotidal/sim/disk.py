@@ -19,7 +19,9 @@ from typing import Any, Final, assert_never
 
 from cotidal.core.machine import Entropy
 from cotidal.core.quorum.log_view import SnapshotId
+from cotidal.log import cleaning, key_map
 from cotidal.log.checkpoint import (
+    CLEANED_TO,
     HIGH_WATERMARKS,
     LOG_STARTS,
     RECOVERY_POINTS,
@@ -64,6 +66,7 @@ from cotidal.wire.metadata_snapshot import encode_metadata_snapshot
 DATA: Final = "/data"
 NEVER: Final = (1 << 63) - 1
 CHECKPOINT_US: Final = 60 * SECOND
+COMPACTION_US: Final = 20 * MS
 METADATA_SEGMENT_BYTES: Final = 64 * 1024
 DOOMED: Final = "-delete"
 STRAY: Final = "-stray"
@@ -171,10 +174,13 @@ class Disk:
         self.lanes: dict[TopicPartition, Lane] = {}
         self.on_cut: Callable[[TopicPartition, Offset], None] = _nobody
         """Told of every truncation: (partition, the end that is left)."""
+        self.on_compacted: Callable[[TopicPartition], None] = _unmoved
+        """Told when compacted segments have taken their place."""
         files.mkdir(DATA)
         self._high_watermarks = self._read_offsets(HIGH_WATERMARKS)
         self._recovery_points = self._read_offsets(RECOVERY_POINTS)
         self._log_starts = self._read_offsets(LOG_STARTS)
+        self._cleaned_to = self._read_offsets(CLEANED_TO)
         self._remove_leftovers()
         self.metadata = MetadataStore(
             files,
@@ -199,6 +205,7 @@ class Disk:
             fx.StartOver: self.start_over,
             fx.AdvanceStart: self.advance_start,
             fx.Retain: self.retain,
+            fx.Compact: self.compact,
             fx.SaveEpochs: self.save_epochs,
             fx.SaveProducers: self.save_producers,
             fx.SaveHighWatermarks: self.save_high_watermarks,
@@ -339,12 +346,13 @@ class Disk:
         def work() -> tuple[Event, ...]:
             point = self._recovery_points.get(partition, Offset(0))
             start = self._log_starts.get(partition, Offset(0))
+            cleaned = self._cleaned_to.get(partition, Offset(0))
             try:
                 try:
-                    lane.log = self._open(effect, recovery_point=point, log_start=start)
+                    lane.log = self._open(effect, point, start, cleaned)
                 except WrongTopic:  # a crash came between a deletion and its renaming
                     self._put_aside(partition, effect.topic_id)
-                    lane.log = self._open(effect, recovery_point=Offset(0), log_start=Offset(0))
+                    lane.log = self._open(effect, Offset(0), Offset(0), Offset(0))
             except (LogError, OSError) as error:
                 return (_failed(lane, error),)
             told = self._opened(lane, lane.log.opened)
@@ -353,7 +361,9 @@ class Disk:
 
         lane.run(work, self._took(sync=True))
 
-    def _open(self, effect: fx.OpenLog, *, recovery_point: Offset, log_start: Offset) -> Log:
+    def _open(
+        self, effect: fx.OpenLog, recovery_point: Offset, log_start: Offset, cleaned_to: Offset
+    ) -> Log:
         return Log.open(
             self._files,
             f"{DATA}/{effect.partition}",
@@ -362,6 +372,7 @@ class Disk:
             clean=self._clean,
             recovery_point=recovery_point,
             log_start=log_start,
+            cleaned_to=cleaned_to,
             now_wall=self._wall(),
         )
 
@@ -371,7 +382,12 @@ class Disk:
         self._files.sync_directory(DATA)
 
     def _forget(self, partition: TopicPartition) -> None:
-        for offsets in (self._high_watermarks, self._recovery_points, self._log_starts):
+        for offsets in (
+            self._high_watermarks,
+            self._recovery_points,
+            self._log_starts,
+            self._cleaned_to,
+        ):
             offsets.pop(partition, None)
 
     def _opened(self, lane: Lane, opened: Opened) -> tuple[Event, ...]:
@@ -437,6 +453,42 @@ class Disk:
             start = log.retain(self._wall(), below=effect.below).start_offset
             moved = StartMoved(lane.partition, lane.topic_id, start)
             return () if start == before else (moved,)
+
+        self._slow(lane, work)
+
+    def compact(self, effect: fx.Compact) -> None:
+        """Beside the log, as in the real one: until it is put in place anything may happen."""
+        for asked in effect.logs:
+            lane = self.lanes.get(asked.partition)
+            if lane is None or lane.busy or lane.log is None:
+                continue
+            now = self._wall()
+            try:
+                plan = lane.log.begin_cleaning(now, below=asked.below, producers=asked.producers)
+                if plan is None:
+                    lane.log.sweep(now)
+                    continue
+                keys_max = key_map.capacity(effect.key_bytes)
+                cleaned = cleaning.run(plan, keys_max=keys_max, now_wall=now, breathe=_breathe)
+            except CorruptLog as error:
+                self.post(_failed(lane, error))
+                continue
+            except (LogError, OSError):
+                continue  # the log is as good as before
+            took = COMPACTION_US + self._took(sync=True)
+            self.later(took, self._end_compaction, lane, plan, cleaned)
+
+    def _end_compaction(
+        self, lane: Lane, plan: cleaning.Cleaning, cleaned: cleaning.Cleaned
+    ) -> None:
+        if self.lanes.get(lane.partition) is not lane:
+            return
+
+        def work(log: Log) -> tuple[Event, ...]:
+            if log.end_cleaning(plan, cleaned, self._wall()) is not None:
+                self.on_compacted(lane.partition)
+                self._save_log_offsets()
+            return ()
 
         self._slow(lane, work)
 
@@ -680,6 +732,8 @@ class Disk:
         for partition, log in self.logs():
             self._recovery_points[partition] = log.recovery_point
             self._log_starts[partition] = log.start_offset
+            self._cleaned_to[partition] = log.cleaned_to
+        self._write_offsets(CLEANED_TO, self._cleaned_to)
         self._write_offsets(RECOVERY_POINTS, self._recovery_points)
         self._write_offsets(LOG_STARTS, self._log_starts)
 
@@ -727,4 +781,12 @@ def _failed(lane: Lane, error: LogError | OSError) -> LogFailed:
 
 
 def _nobody(partition: TopicPartition, end_offset: Offset) -> None:
+    return None
+
+
+def _unmoved(partition: TopicPartition) -> None:
+    return None
+
+
+def _breathe(size_bytes: int) -> None:
     return None

@@ -81,6 +81,9 @@ class Producers:
     def __len__(self) -> int:
         return len(self._by_id)
 
+    def ids(self) -> frozenset[int]:
+        return frozenset(self._by_id)
+
     def check(self, batch: BatchHeader) -> SeenBatch | Refusal | None:
         """A duplicate's original, why the batch is refused, or None: it may be appended."""
         known = self._by_id.get(batch.producer_id)

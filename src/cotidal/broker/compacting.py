@@ -1,0 +1,196 @@
+"""Compacts logs, one after another, in a thread of its own.
+
+A log is read and written anew beside whatever else is done to it (log/cleaning.py); only at the end
+it is busy, for as long as it takes to rename some files. The thread shares the interpreter with the
+event loop, so it rests after every millisecond or so of work: whoever waits for the interpreter
+gets it then. It also keeps to log.cleaner.io.max.bytes.per.second.
+
+A compaction that the disk refuses, for want of space perhaps, is told and tried again later: the
+log is as good as before. One that meets damage fails the log, as a read would.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Final
+
+from cotidal.broker.counters import Counters
+from cotidal.broker.driver import wall_millis
+from cotidal.broker.journal import Journal
+from cotidal.broker.lane import Lane
+from cotidal.broker.worker import Done, Failed, Outcome, Worker
+from cotidal.log import cleaning, key_map
+from cotidal.log.contract import Compacted
+from cotidal.log.failure import LogError
+from cotidal.log.log import Log
+from cotidal.node.effects import Compact, Compactable
+from cotidal.values import TopicPartition
+
+WORK_S: Final = 0.001
+"""After so much of it comes a rest: the longest that the event loop waits for us, unless one batch
+takes longer; the interpreter takes itself back after 5 ms in any case."""
+REST_S: Final = 0.0002
+"""A sleep of nothing would give the interpreter away and take it back before anybody has woken."""
+NAP_S: Final = 0.1
+"""Longest sleep of one that keeps to a speed, so that a stop need not wait."""
+
+
+class Stopped(Exception):
+    """The node stops, and the compaction with it."""
+
+
+class Pace:
+    """How fast a cleaning may go. Used in the cleaning's thread; ``stop`` from any."""
+
+    __slots__ = ("_begun", "_rested", "_speed", "_stopped", "done_bytes")
+
+    def __init__(self, bytes_per_second: float) -> None:
+        self._speed = max(1.0, bytes_per_second)
+        self._begun = self._rested = time.perf_counter()
+        self._stopped = False
+        self.done_bytes = 0
+
+    def stop(self) -> None:
+        self._stopped = True
+
+    def breathe(self, size_bytes: int) -> None:
+        self.done_bytes += size_bytes
+        now = time.perf_counter()
+        if now - self._rested >= WORK_S:
+            time.sleep(REST_S)
+            self._rested = now = time.perf_counter()
+        due = self._begun + self.done_bytes / self._speed
+        while now < due and not self._stopped:
+            time.sleep(min(NAP_S, due - now))
+            self._rested = now = time.perf_counter()
+        if self._stopped:
+            raise Stopped
+
+
+class Compacting:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        lanes: Mapping[TopicPartition, Lane],
+        *,
+        slow: Callable[..., None],
+        fail: Callable[[Lane, LogError], None],
+        save: Callable[[Any], None],
+        journal: Journal,
+        counters: Counters,
+        on_fault: Callable[[Exception], None],
+    ) -> None:
+        """``slow(lane, work=, then=)``: when the log is free, in a worker. ``save(directory)``:
+        write down up to where its logs are clean."""
+        self._loop = loop
+        self._lanes = lanes
+        self._slow = slow
+        self._fail = fail
+        self._save = save
+        self._journal = journal
+        self._counters = counters
+        self._on_fault = on_fault
+        self._worker: Worker | None = None
+        self._round: list[Compactable] = []
+        self._asked: Compact | None = None
+        self._pace: Pace | None = None
+        """Of the cleaning under way."""
+        self._stopped = False
+
+    def compact(self, effect: Compact) -> None:
+        """Take these logs for the next ones, instead of what is left of those before."""
+        self._asked = effect
+        now = wall_millis()
+        dirty: list[tuple[float, Compactable]] = []
+        for each in effect.logs:
+            lane = self._free_lane(each)
+            if lane is None or lane.log is None:
+                continue
+            plan = self._plan(lane.log, each)
+            if plan is not None:
+                dirty.append((plan.dirty_ratio, each))
+            elif lane.log.must_sweep(now):
+                self._slow(lane, work=lambda log: log.sweep(wall_millis()), then=_ignore)
+        dirty.sort(key=lambda found: -found[0])
+        self._round = [each for _, each in dirty]
+        if self._pace is None:
+            self._begin_next()
+
+    def stop(self) -> None:
+        """What is under way is thrown away. Blocks until the thread has seen it."""
+        self._stopped = True
+        self._round = []
+        if self._pace is not None:
+            self._pace.stop()
+        if self._worker is not None:
+            self._worker.stop()
+
+    def _free_lane(self, asked: Compactable) -> Lane | None:
+        lane = self._lanes.get(asked.partition)
+        if lane is None or lane.busy or lane.is_offline:
+            return None  # there is another look at it in a while
+        return lane
+
+    def _plan(self, log: Log, asked: Compactable) -> cleaning.Cleaning | None:
+        try:
+            return log.begin_cleaning(wall_millis(), below=asked.below, producers=asked.producers)
+        except (LogError, OSError):
+            return None  # whoever writes to it or reads it next will say so
+
+    def _begin_next(self) -> None:
+        while self._round and not self._stopped:
+            asked = self._round.pop(0)
+            lane = self._free_lane(asked)
+            if lane is None or lane.log is None:
+                continue
+            plan = self._plan(lane.log, asked)
+            if plan is not None:
+                self._run(lane, lane.log, plan)
+                return
+
+    def _run(self, lane: Lane, log: Log, plan: cleaning.Cleaning) -> None:
+        assert self._asked is not None
+        if self._worker is None:
+            self._worker = Worker(self._loop, "cotidal-cleaner", self._on_fault)
+        pace = self._pace = Pace(self._asked.bytes_per_second)
+        work = partial(
+            cleaning.run,
+            plan,
+            keys_max=key_map.capacity(self._asked.key_bytes),
+            now_wall=wall_millis(),
+            breathe=pace.breathe,
+        )
+
+        def told(outcome: Outcome[cleaning.Cleaned]) -> None:
+            self._counters.compacted_bytes += pace.done_bytes
+            self._pace = None
+            match outcome:
+                case Done(cleaned) if self._lanes.get(lane.partition) is lane:
+                    self._slow(
+                        lane,
+                        work=lambda log: log.end_cleaning(plan, cleaned, wall_millis()),
+                        then=partial(self._on_put_in_place, lane),
+                    )
+                case Done() | Failed(Stopped()):
+                    pass
+                case Failed(LogError() as error) if lane.log is log and log.fits(plan):
+                    self._fail(lane, error)
+                case Failed(error) if isinstance(error, LogError | OSError):
+                    self._journal.warning(f"{lane.partition} could not be compacted: {error}")
+                case Failed(error):
+                    raise error
+            self._begin_next()
+
+        self._worker.submit(work, told)
+
+    def _on_put_in_place(self, lane: Lane, compacted: Compacted | None) -> None:
+        if compacted is not None:
+            self._journal.info(compacted.sentence)
+            self._save(lane.directory)
+
+
+def _ignore(_: object) -> None:
+    return None
