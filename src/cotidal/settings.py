@@ -12,6 +12,7 @@ The names are in settings_table.py.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
 from cotidal.settings_table import (
@@ -247,11 +248,29 @@ def topic_settings(
     reads it need not know what may stand around a number. ``segment.bytes`` already is
     ``internal.segment.bytes`` where that is set.
     """
+    return dict(
+        _topic_settings(
+            tuple(topic.items()),
+            tuple(broker.items()),
+            tuple(cluster.items()),
+            tuple(static.items()),
+        )
+    )
+
+
+Items: TypeAlias = tuple[tuple[str, str], ...]
+
+
+@lru_cache(maxsize=128)
+def _topic_settings(topic: Items, broker: Items, cluster: Items, static: Items) -> dict[str, str]:
+    """Remembered: a node asks again for every partition, and most topics have no settings of
+    their own."""
+    values = (dict(topic), dict(broker), dict(cluster), dict(static))
     held: dict[str, str] = {}
-    for name in TOPIC:
-        value = effective(name, topic=topic, broker=broker, cluster=cluster, static=static).value
+    for setting in TOPIC.values():
+        value = _first_of(setting, Source.TOPIC, *values).value
         if value is not None:
-            held[name] = _text_of(value)
+            held[setting.name] = _text_of(value)
     if "internal.segment.bytes" in held:
         held["segment.bytes"] = held.pop("internal.segment.bytes")
     return held

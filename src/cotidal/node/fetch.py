@@ -291,9 +291,9 @@ def _evaluate(state: NodeState, pending: PendingFetch) -> None:
                 pending.held_back = True
             else:
                 pending.reading.append(len(pending.asked))
-                wants.append(
-                    Want(hosted.replica.partition, fetched.offset, fetched.max_bytes, verdict.below)
-                )
+                place = hosted.replica.partition
+                want = (place, fetched.offset, fetched.max_bytes, verdict.below)
+                wants.append(_new(Want, want))
         elif not (pending.incremental and isinstance(verdict, Refusal) and fetched.told_error):
             pending.urgent = True
         marks = NO_MARKS if hosted is None else _marks(hosted)
@@ -314,13 +314,9 @@ def _tell_leaders(state: NodeState, pending: PendingFetch, replica: FetchingRepl
     pending.replica = replica._replace(is_news=False)
     for asked in pending.asked:
         if asked.hosted is not None and isinstance(asked.verdict, Granted):
-            told = FollowerFetched(
-                replica.node_id,
-                asked.fetched.offset,
-                asked.fetched.start_offset,
-                replica.broker_epoch,
-            )
-            move(state, asked.hosted, on_follower_fetched, told, state.now)
+            fetched = asked.fetched
+            told = (replica.node_id, fetched.offset, fetched.start_offset, replica.broker_epoch)
+            move(state, asked.hosted, on_follower_fetched, _new(FollowerFetched, told), state.now)
 
 
 def _admit(
@@ -332,7 +328,7 @@ def _admit(
         if known is None:
             return None, Refusal(ErrorCode.UNKNOWN_TOPIC_ID)
         name = known
-    hosted = state.hosted.get(TopicPartition(name, fetched.partition))
+    hosted = state.hosted.get(_new(TopicPartition, (name, fetched.partition)))
     if hosted is None:
         return None, Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if pending.replica is not None:

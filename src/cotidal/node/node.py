@@ -209,9 +209,10 @@ class Node:
                 proposals.pump(state)
             if state.housing_due:
                 housing.pump(state)
-            if self._talk_to_self() or state.unblocked or state.dirty_fetches or state.faulted:
-                continue
-            break
+            if state.calls_to_self or state.inward.replies:
+                self._talk_to_self()
+            elif not (state.unblocked or state.dirty_fetches or state.faulted):
+                break
         if state.gone and not state.stopping:
             self._stop()
         if state.touched:
@@ -220,8 +221,8 @@ class Node:
         state.out.clear()
         return effects
 
-    def _talk_to_self(self) -> bool:
-        """Calls to this very node, and their answers; False when there were none."""
+    def _talk_to_self(self) -> None:
+        """Calls to this very node, and their answers."""
         state = self._state
         asked, state.calls_to_self = state.calls_to_self, []
         for call in asked:
@@ -231,7 +232,6 @@ class Node:
         replies, state.inward.replies = state.inward.replies, []
         for token, reply in replies:
             self._on_replied(CallToken(token), reply)
-        return bool(asked or replies)
 
     # Answers of other nodes, and of the disk -------------------------------------------------
 

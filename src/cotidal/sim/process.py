@@ -141,6 +141,7 @@ class Process:
         """LogError if the disk does not let it start."""
         machine.incarnations += 1
         self.machine = machine
+        self.node_id: NodeId = machine.config.node_id
         self.incarnation = machine.incarnations
         self.started_us = agenda.now
         self.alive = True
@@ -199,10 +200,6 @@ class Process:
             store.log.start_offset,
             tuple(snapshot_told(snapshot) for snapshot in snapshots),
         )
-
-    @property
-    def node_id(self) -> NodeId:
-        return self.machine.config.node_id
 
     def begin(self) -> None:
         self._watcher.on_started(self)

@@ -29,6 +29,7 @@ from cotidal.wire.frames import FrameReader, read_request_header, response_buffe
 
 FETCH: Final = 1
 API_VERSIONS: Final = 18
+_new: Final = tuple.__new__
 
 Gate = Mapping[int, tuple[int, int]]
 
@@ -107,7 +108,7 @@ class Server:
                     message = None
                 else:
                     raise UnsupportedRequest(f"version {version} of API {key} is not served here")
-                requests.append(Request(key, version, correlation, client, message))
+                requests.append(_new(Request, (key, version, correlation, client, message)))
                 if key == FETCH:
                     accepted.fetching = True
                     accepted.backlog.extend(frames[place:])
@@ -115,7 +116,7 @@ class Server:
         except PeerError:
             refused = True
         if requests:
-            self._post(Received(accepted.id, tuple(requests), self._wall()))
+            self._post(_new(Received, (accepted.id, tuple(requests), self._wall())))
         if refused:
             self._close(accepted)
 

@@ -31,11 +31,13 @@ LENGTH_START: Final = 12
 """The length field counts from here."""
 SLICE_BYTES_MAX: Final = 4096
 """Below this a slice of bytes is cheaper than a view; above it the copy is what costs."""
+CRC_PLACE: Final = 17
 CRC_START: Final = 21
 """First byte that the crc covers."""
 
 _unpack_header: Final = Struct(">qiibIhiqqqhii").unpack_from
 _unpack_length: Final = Struct(">i").unpack_from
+_unpack_crc: Final = Struct(">I").unpack_from
 _pack_prefix: Final = Struct(">qii").pack
 _pack_append_time: Final = Struct(">hiqq").pack_into
 _unpack_append_time: Final = Struct(">hiqq").unpack_from
@@ -132,15 +134,19 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     ) = _unpack_header(buffer, position)  # fmt: skip
     if magic != MAGIC or length + LENGTH_START < HEADER_BYTES:
         raise MalformedFrame(_shape_fault(magic, length))
-    return BatchHeader(
-        base_offset, length + LENGTH_START, leader_epoch, attributes, last_offset_delta,
-        base_timestamp, max_timestamp, producer_id, producer_epoch, base_sequence, count,
+    return _new(
+        BatchHeader,
+        (
+            base_offset, length + LENGTH_START, leader_epoch, attributes, last_offset_delta,
+            base_timestamp, max_timestamp, producer_id, producer_epoch, base_sequence, count,
+        ),
     )  # fmt: skip
 
 
 def stored_crc(batch: Buffer, position: int = 0) -> int:
     """What the batch claims as its checksum."""
-    return int.from_bytes(batch[position + 17 : position + CRC_START], "big")
+    crc: int = _unpack_crc(batch, position + CRC_PLACE)[0]
+    return crc
 
 
 def stamp_prefix(*, base_offset: int, size: int, leader_epoch: int) -> bytes:
@@ -155,7 +161,7 @@ def with_append_time(batch: Buffer, now_wall: int) -> bytes:
     _pack_append_time(
         out, CRC_START, attributes | TIMESTAMP_TYPE_BIT, delta, base_timestamp, now_wall
     )
-    _pack_crc(out, 17, crc32c(memoryview(out)[CRC_START:]))
+    _pack_crc(out, CRC_PLACE, crc32c(memoryview(out)[CRC_START:]))
     return bytes(out)
 
 

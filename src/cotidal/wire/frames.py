@@ -33,6 +33,8 @@ _pack_request: Final = Struct(">ihhih").pack
 _pack_response: Final = Struct(">ii").pack
 _pack_flexible_response: Final = Struct(">iix").pack
 _set_length: Final = Struct(">i").pack_into
+_new: Final = tuple.__new__
+"""Makes a NamedTuple in half the time that calling its class takes."""
 
 _FLEXIBLE_FROM: Final = {key: api.flexible_from for key, api in APIS.items()}
 _FLEXIBLE_RESPONSE_FROM: Final = _FLEXIBLE_FROM | {int(ApiKey.API_VERSIONS): 1 << 15}
@@ -153,7 +155,7 @@ def read_request_header(frame: Buffer) -> RequestHeader:
         raise MalformedFrame(f"a frame of {len(frame)} bytes ends within its header") from None
     except UnicodeDecodeError:
         raise MalformedFrame("the client id is not UTF-8") from None
-    return RequestHeader(api_key, api_version, correlation_id, client_id, pos)
+    return _new(RequestHeader, (api_key, api_version, correlation_id, client_id, pos))
 
 
 def read_response_header(frame: Buffer, api_key: int, version: int) -> tuple[int, int]:

@@ -137,10 +137,11 @@ def on_time(q: Quorum, now: Millis) -> None:
 
 def quorum_deadline(q: Quorum, role: Leader) -> Millis | None:
     """When this leader resigns unless a majority is heard from."""
-    others = [v for v in q.voter_set.voters if v.voter_id != q.config.node_id]
-    needed = majority_of(len(q.voter_set.voters)) - (1 if q.is_voter else 0)
-    contacts = [role.progress[key_of(voter)].contact_at for voter in others]
-    heard = last_heard_by_majority(contacts, others_needed=min(needed, len(others)))
+    voters = q.voter_set.voters
+    me = q.config.node_id
+    contacts = [role.progress[key_of(v)].contact_at for v in voters if v.voter_id != me]
+    needed = majority_of(len(voters)) - (1 if q.is_voter else 0)
+    heard = last_heard_by_majority(contacts, others_needed=min(needed, len(contacts)))
     return None if heard is None else Millis(heard + q.config.fetch_timeout_ms * 3 // 2)
 
 

@@ -10,7 +10,7 @@ history remembers the offset of each. Offset -1 is what the node was formatted o
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from cotidal.messages.records.quorum import (
     Endpoint,
@@ -23,6 +23,8 @@ from cotidal.values import NO_OFFSET, ZERO_UUID, NodeId, Offset, Uuid
 
 ControlRecord: TypeAlias = LeaderChangeMessage | KRaftVersionRecord | VotersRecord
 
+_new: Final = tuple.__new__
+
 
 class ReplicaKey(NamedTuple):
     node_id: NodeId
@@ -30,7 +32,7 @@ class ReplicaKey(NamedTuple):
 
 
 def key_of(voter: VotersRecordVoter) -> ReplicaKey:
-    return ReplicaKey(NodeId(voter.voter_id), voter.voter_directory_id)
+    return _new(ReplicaKey, (NodeId(voter.voter_id), voter.voter_directory_id))
 
 
 class VoterSet(NamedTuple):

@@ -7,7 +7,7 @@ looked at; whoever cuts the log says so.
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from cotidal.invariants import IDEMPOTENT_ONCE, LOG_PREFIXES_MATCH, OFFSETS_CONTIGUOUS
 from cotidal.log.log import Log
@@ -16,6 +16,7 @@ from cotidal.values import ZERO_UUID, Offset, Uuid
 from cotidal.wire.batch import read_batches, stored_crc
 
 READ_BYTES = 1 << 20
+_new: Final = tuple.__new__
 
 
 class Held(NamedTuple):
@@ -98,13 +99,11 @@ class Mirror:
                 producer = None
                 if header.producer_id >= 0:
                     producer = (header.producer_id, header.producer_epoch, header.base_sequence)
-                held = Held(
-                    header.base_offset,
-                    header.next_offset,
-                    header.leader_epoch,
-                    stored_crc(data, position),
-                    producer,
-                )
+                crc = stored_crc(data, position)
+                said = (
+                    header.base_offset, header.next_offset, header.leader_epoch, crc, producer,
+                )  # fmt: skip
+                held = _new(Held, said)
                 position += header.size_bytes
                 self._add(held)
                 fresh.append(held)
