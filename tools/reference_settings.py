@@ -21,7 +21,7 @@ _NOT_YET: Final = "not read yet: a fixed value holds"
 _NO_GROUPS: Final = "there are no consumer groups"
 _NO_TRANSACTIONS: Final = "there are no transactions"
 _NEWEST_TWO: Final = "the newest two snapshots are kept, and the log from the older one on"
-_AS_THEY_CAME: Final = "batches are stored as they came"
+_NO_LEVELS: Final = "each compression has one level here"
 _NO_QUOTAS: Final = "there are no quotas"
 _FIXED: Final = "the bound is fixed; see limits"
 
@@ -45,7 +45,7 @@ PENDING: Final[Mapping[str, str]] = {
     "group.*": _NO_GROUPS,
     "consumer.*": _NO_GROUPS,
     "transaction*": _NO_TRANSACTIONS,
-    "compression.*": _AS_THEY_CAME,
+    "compression.*.level": _NO_LEVELS,
     "metadata.max.retention.*": _NEWEST_TWO,
     "metadata.max.idle.interval.ms": "no no-op records are written",
     "server.max.startup.time.ms": "a start takes as long as it takes",
@@ -56,7 +56,6 @@ PENDING: Final[Mapping[str, str]] = {
     "log.dir.failure.timeout.ms": "a failed directory is named in every heartbeat",
     "producer.id.expiration.check.interval.ms": "it is looked at together with retention",
     "*preallocate": "segments grow as they are written",
-    "*message.timestamp.before.max.ms": "no record is too old to be taken",
     "cotidal.events.enable": "there is no console",
 }
 """Names (as patterns) that are checked and kept but change nothing yet, and why."""

@@ -482,6 +482,22 @@ def test_flush_ms_flushes_without_being_asked(run: Run, monkeypatch: pytest.Monk
     run(again, files)
 
 
+def test_closed_segment_counts_as_flushed_also_while_its_producers_are_saved(run: Run) -> None:
+    async def script(world: World) -> None:
+        await world.open(ONE, segment_bytes="200")
+        for offset in range(3):
+            world.append(ONE, offset, b"x" * 100)
+            snapshot = ProducerSnapshot(Offset(offset + 1), ())
+            world.disk.save_producers(SaveProducers(ONE, snapshot))
+        while world.disk.jobs:
+            await asyncio.sleep(0.001)
+        log = world.disk._lanes[ONE].log
+        assert log is not None
+        assert log.recovery_point >= 2
+
+    run(script)
+
+
 def test_settings_of_an_open_log_change_at_once(run: Run) -> None:
     async def script(world: World) -> None:
         await world.open(ONE)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from asking import create, node_with, produce
 from cotidal.node.effects import Compact, Retain, SaveHighWatermarks
 from cotidal.values import TopicPartition
+from cotidal.wire.batch import read_batches
+from cotidal.wire.records import Record, build_batch
 
 RETENTION_CHECK_MS = 300_000
 
@@ -49,7 +51,8 @@ def test_compaction_looks_at_topics_that_compact_and_at_no_others() -> None:
 
 def test_compaction_never_passes_the_high_watermark() -> None:
     node = node_with(log_cleanup_policy="compact")
-    node.ask(*produce(b"a", b"b"))
+    keyed = [Record(b"k", b"a"), Record(b"k", b"b")]
+    node.ask(*produce(records=read_batches(build_batch(keyed))))
     node.pass_time(CLEANER_BACKOFF_MS)
     (asked,) = [effect for effect in node.other if isinstance(effect, Compact)]
     assert [each.below for each in asked.logs] == [2]

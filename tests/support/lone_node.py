@@ -20,6 +20,7 @@ from cotidal.node.node import Node
 from cotidal.node.state import NodeConfig
 from cotidal.values import Millis, NodeId, Offset, TopicPartition, Uuid, WallMillis
 from cotidal.wire.batch import read_batches, stamp_prefix
+from cotidal.wire.inspection import inspected
 from cotidal.wire.metadata_batch import read_metadata_batches
 from cotidal.wire.metadata_snapshot import decode_metadata_snapshot, encode_metadata_snapshot
 from cotidal.wire.records import Record, build_batch
@@ -82,7 +83,7 @@ class LoneNode:
             log_dirs=log_dirs,
             voters=voters,
         )
-        self.node = Node(config, Entropy(seed), read_metadata_batches)
+        self.node = Node(config, Entropy(seed), read_metadata_batches, inspected)
         self.now = 1_000
         self.hold: set[type] = set()
         self.held: deque[Any] = deque()

@@ -1,7 +1,8 @@
 """Produce (key 0), versions 3-13, advertised from 0 (librdkafka drops compression otherwise,
 KAFKA-18659). Topic ids from version 13 on (KIP-516).
 
-Not served yet: transactional batches; record-level errors (an invalid batch is refused whole).
+Not served yet: transactional batches; record-level errors (an invalid batch is refused whole, with
+the number of the first record that is at fault in its sentence).
 """
 
 from __future__ import annotations

@@ -67,12 +67,16 @@ class Flushing:
             self._fail(lane, error)
             return
 
+        def end() -> None:
+            if lane.log is log:
+                log.end_flush(flush)
+
         def synced(outcome: Outcome[None]) -> None:
             match outcome:
+                case Done() if lane.busy:  # as it is after each segment: its producers are saved
+                    lane.wait(end)
                 case Done():
-                    # A log that is a worker's now moves its recovery point with its next flush.
-                    if lane.log is log and not lane.busy:
-                        log.end_flush(flush)
+                    end()
                 case Failed(OSError() as error):
                     self._fail(lane, log.fail_flush(error))
                 case Failed(error):

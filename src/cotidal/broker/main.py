@@ -55,6 +55,7 @@ from cotidal.node.effects import (
 from cotidal.node.events import ShutdownRequested, Started
 from cotidal.node.node import Node
 from cotidal.values import BrokerEpoch
+from cotidal.wire.inspection import inspected
 from cotidal.wire.metadata_batch import read_metadata_batches
 
 EXIT_STOPPED: Final = 0
@@ -129,6 +130,7 @@ class Running:
             node_config(config, held, self.addresses, bound),
             Entropy(int.from_bytes(os.urandom(8), "big")),
             read_metadata_batches,
+            inspected,
         )
         self._driver = Driver(
             self._node, loop, journal=journal, counters=counters, on_fault=self._on_fault

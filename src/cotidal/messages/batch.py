@@ -133,6 +133,20 @@ def producer_refusal(batches: Batches | None) -> Refusal | None:
     return None
 
 
+class RecordRules(NamedTuple):
+    """What a topic asks of the records inside a batch; most topics ask nothing of them."""
+
+    needs_keys: bool = False
+    """The topic is compacted."""
+    timestamp_before_max_ms: int | None = None
+    """None: no record is too old, or its time is the broker's."""
+    compression: int | None = None
+    """None: as the producer has it."""
+
+
+NO_RECORD_RULES: Final = RecordRules()
+
+
 class Placed(NamedTuple):
     """Batches with their place in a log.
 

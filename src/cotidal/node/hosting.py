@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from cotidal.core.partition.leader import WriteRules
 from cotidal.core.partition.replica import Replica
-from cotidal.messages.batch import Placed
+from cotidal.messages.batch import Placed, RecordRules
 from cotidal.node.rate import Rate
 from cotidal.values import NodeId, Offset, TopicPartition, Uuid, WallMillis
 
@@ -102,6 +102,7 @@ class Hosted:
         "fetches",
         "housed_in",
         "paces",
+        "record_rules",
         "replica",
         "replica_fetches",
         "rules",
@@ -123,6 +124,8 @@ class Hosted:
         """While offline: damage begins here, and a cut would mend it."""
         self.replica = Replica(partition, topic_id)
         self.rules = WriteRules(0, 0, 0, False)
+        self.record_rules: RecordRules | None = None
+        """None for a topic that takes records as they come: then no batch is opened."""
         self.settings: Mapping[str, str] = {}
         self.cutting = False
         """The disk is cutting its log: what it answers next is what is left."""

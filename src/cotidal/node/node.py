@@ -84,7 +84,7 @@ from cotidal.node.events import (
 )
 from cotidal.node.fetch import PendingFetch
 from cotidal.node.quorum import MetadataReader, QuorumDuty
-from cotidal.node.state import NodeConfig, NodeState
+from cotidal.node.state import NodeConfig, NodeState, RecordInspector
 from cotidal.node.view import NodeView
 from cotidal.values import BrokerEpoch, Millis
 
@@ -94,8 +94,16 @@ class Node:
 
     __slots__ = ("_state", "_view")
 
-    def __init__(self, config: NodeConfig, entropy: Entropy, reader: MetadataReader) -> None:
+    def __init__(
+        self,
+        config: NodeConfig,
+        entropy: Entropy,
+        reader: MetadataReader,
+        inspect: RecordInspector,
+    ) -> None:
+        """``reader`` and ``inspect`` look into batches, which a node itself never does."""
         state = self._state = NodeState(config, entropy)
+        state.inspect = inspect
         state.controller = ControllerDuty()
         state.quorum = QuorumDuty(state, reader)
         state.life = lifecycle.Life()

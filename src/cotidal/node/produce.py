@@ -25,7 +25,7 @@ from cotidal.core.partition.leader import (
 from cotidal.core.partition.replica import on_rolled
 from cotidal.errors import ErrorCode, Refusal
 from cotidal.limits import FETCH_WAIT_MAX_MS
-from cotidal.messages.batch import NO_BATCHES, Placed
+from cotidal.messages.batch import NO_BATCHES, Placed, producer_refusal
 from cotidal.messages.rpc.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
@@ -169,6 +169,16 @@ def _admit(
     if hosted is None:
         return api.unknown_topic(version)
     batches = written.records or NO_BATCHES
+    rules = hosted.record_rules
+    if (
+        rules is not None
+        and hosted.replica.leadership is not None
+        and producer_refusal(batches) is None
+    ):
+        found = state.inspect(batches, rules, wall)
+        if isinstance(found, Refusal):
+            return found
+        batches = found
     try:
         verdict = admit_batch(hosted.replica, batches, acks=acks, rules=hosted.rules, wall=wall)
     except AssertionError as fault:

@@ -9,6 +9,7 @@ Owns of the state: hosted, opening, fenced_since.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from cotidal.core.cluster.image import (
     BROKER_RESOURCE,
@@ -28,6 +29,7 @@ from cotidal.core.partition.leader import (
     stop_leading,
 )
 from cotidal.core.partition.replica import Appointment, Replica, on_log_opened
+from cotidal.messages.batch import NO_RECORD_RULES, RecordRules
 from cotidal.messages.producers import ProducerSnapshot
 from cotidal.messages.records.metadata import (
     BrokerRegistrationChangeRecord,
@@ -48,6 +50,10 @@ from cotidal.node.partition_effects import move
 from cotidal.node.state import NodeState
 from cotidal.settings import topic_settings
 from cotidal.values import BrokerEpoch, NodeId, TopicPartition, Uuid
+
+NO_BOUND: Final = 2**63 - 1
+COMPRESSIONS: Final = {"uncompressed": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
+"""By their numbers in a batch. "producer" is none of them: batches are stored as they come."""
 
 
 def publish(state: NodeState, records: Sequence[MetadataRecord]) -> None:
@@ -206,6 +212,18 @@ def _apply_settings(state: NodeState, hosted: Hosted, values: Mapping[str, str])
         segment_bytes=int(values["segment.bytes"]),
         timestamp_after_max_ms=int(values["message.timestamp.after.max.ms"]),
         stamps_time=values["message.timestamp.type"] == "LogAppendTime",
+    )
+    asked = _record_rules(values)
+    hosted.record_rules = None if asked == NO_RECORD_RULES else asked
+
+
+def _record_rules(values: Mapping[str, str]) -> RecordRules:
+    oldest = int(values["message.timestamp.before.max.ms"])
+    bounded = oldest < NO_BOUND and values["message.timestamp.type"] == "CreateTime"
+    return RecordRules(
+        needs_keys="compact" in values["cleanup.policy"].split(","),
+        timestamp_before_max_ms=oldest if bounded else None,
+        compression=COMPRESSIONS.get(values["compression.type"]),
     )
 
 

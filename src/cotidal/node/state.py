@@ -7,12 +7,14 @@ fields it owns. ``out`` collects the effects of the step under way, in order.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar
 
 from cotidal.core.cluster.image import BROKER_RESOURCE
 from cotidal.core.machine import Entropy
 from cotidal.core.partition.effects import ProposeIsr
+from cotidal.errors import Refusal
+from cotidal.messages.batch import Batches, RecordRules
 from cotidal.node.connections import Connection, Inward, Slot
 from cotidal.node.effects import Call, CallToken, Effect, Endpoint, PersistToken, ReadToken
 from cotidal.node.events import ConnectionId
@@ -78,6 +80,9 @@ class ControllerAt(NamedTuple):
 PendingT = TypeVar("PendingT")
 
 
+RecordInspector: TypeAlias = Callable[[Batches, RecordRules, WallMillis], Batches | Refusal]
+
+
 class NodeState:
     __slots__ = (
         "again",
@@ -108,6 +113,7 @@ class NodeState:
         "housing_due",
         "housing_retry_at",
         "housing_under_way",
+        "inspect",
         "inward",
         "isr_proposals",
         "isr_retry_at",
@@ -139,6 +145,8 @@ class NodeState:
     def __init__(self, config: NodeConfig, entropy: Entropy) -> None:
         self.config = config
         self.entropy = entropy
+        self.inspect: RecordInspector
+        """Looks into a producer's batch for a topic that asks something of its records."""
         self.now = Millis(0)
         self.wall = WallMillis(0)
         self.out: list[Effect] = []

@@ -32,6 +32,7 @@ from cotidal.sim.peers import Peers
 from cotidal.sim.server import Gate, Server
 from cotidal.sim.violation import Violation
 from cotidal.values import BrokerEpoch, NodeId, TopicPartition, Uuid, WallMillis
+from cotidal.wire.inspection import inspected
 from cotidal.wire.metadata_batch import read_metadata_batches
 
 CLIENT_GATE: Final = served(by_controller=False)
@@ -172,7 +173,7 @@ class Process:
         self.peers = Peers(
             network, agenda, disk_entropy, host=machine.host, post=self.post, run=self.run
         )
-        self.node = Node(machine.config, node_entropy, read_metadata_batches)
+        self.node = Node(machine.config, node_entropy, read_metadata_batches, inspected)
         self._obey: dict[type, Callable[[Any], None]] = {
             fx.Respond: self.server.respond,
             fx.CloseConnection: self.server.close_connection,

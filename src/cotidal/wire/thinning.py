@@ -1,4 +1,4 @@
-"""A batch without some of its records: what compaction makes. Pure. Never on the hot path.
+"""A batch without some of its records, or in another compression. Pure. Never on the hot path.
 
 Base and last offset, leader epoch, producer and sequence of a batch stay, whatever goes from it, so
 that no offset is ever given twice and a producer's next sequence is known. Records that stay keep
@@ -99,6 +99,14 @@ def thinned(
         max_timestamp = header.base_timestamp + max(span[2] for span in kept)
     packed = compress(Compression(header.compression), body)
     return _batch(header, attributes, base_timestamp, max_timestamp, len(kept), bytes(packed))
+
+
+def recompressed(header: BatchHeader, data: bytes, codec: int) -> bytes:
+    """The same records in another compression. ``data``: as ``record_bytes`` gives them."""
+    attributes = header.attributes & ~COMPRESSION_MASK | codec
+    packed = bytes(compress(Compression(codec), data))
+    times = header.base_timestamp, header.max_timestamp
+    return _batch(header, attributes, *times, header.record_count, packed)
 
 
 def emptied(header: BatchHeader) -> bytes:
