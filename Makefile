@@ -6,7 +6,7 @@ COMPILED := .venv-compiled
 READY  := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help demo up test test-all mutants campaign explore compiled test-compiled lint format bench lab interop docs scripts-rewrite constraints sim-coverage clean
+.PHONY: help demo up test test-all mutants campaign chaos explore compiled test-compiled lint format bench lab interop docs scripts-rewrite constraints sim-coverage clean
 .DEFAULT_GOAL := help
 
 help:                 ## this list
@@ -36,6 +36,9 @@ mutants: $(READY)     ## plant bugs in copies of the product: scripts and simula
 
 campaign: $(READY)    ## simulated clusters under faults: make campaign PLAN=harsh SEEDS=1000
 	@$(BIN)/cotidal sim run --plan $(or $(PLAN),harsh) --seeds $(or $(SEEDS),1000) $(ARGS)
+
+chaos: $(READY)       ## faults on real processes, judged as simulated ones: make chaos FAULTS=200 SEED=1 [MUTANT=name]
+	@$(BIN)/python -m tests.chaos --faults $(or $(FAULTS),200) --seed $(or $(SEED),1) $(if $(MUTANT),--mutant $(MUTANT)) $(ARGS)
 
 explore: $(READY)     ## small worlds of the real machines, searched completely (ten minutes each at most)
 	@$(BIN)/cotidal sim explore $(ARGS)

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from cotidal.invariants import ACKED_IS_KEPT, LEADER_APPEARS, READS_REACH_THE_END
 from cotidal.node.state import RACK_AWARE
 from cotidal.sim.agenda import MS, SECOND
+from cotidal.sim.checkers.kept import look_at_kept, look_at_read
 from cotidal.sim.checkers.liveness import missing
 from cotidal.sim.checkers.sightings import Sightings
 from cotidal.sim.checkers.snapshots import SnapshotChecker
@@ -246,23 +247,10 @@ class Run:
                 raise Violation(READS_REACH_THE_END, "; ".join(behind))
             self.world.run_for(LOOK_US)
         self.watch.audit()
-        for partition, consumed in self.final.consumed.items():
-            for offset, (crc, next_offset) in consumed.items():
-                self.history.on_consumed(partition, offset=offset, next_offset=next_offset, crc=crc)
         if ACKED_IS_KEPT in self.plan.exempt:
-            return
-        for partition, acked in self.history.acked.items():
-            consumed = self.final.consumed.get(partition, {})
-            for fact in acked:
-                found = consumed.get(fact.offset)
-                if fact.offset >= last.beginning(partition) and (
-                    found is None or found.crc != fact.crc
-                ):
-                    raise Violation(
-                        ACKED_IS_KEPT,
-                        f"{fact.crc:08x} was acknowledged at {fact.offset} of {partition} and is"
-                        " not read there",
-                    )
+            look_at_read(self.history, self.final)
+        else:
+            look_at_kept(self.history, self.final, last.beginning)
 
     def _behind(self) -> Iterator[str]:
         for consumer in self.consumers:

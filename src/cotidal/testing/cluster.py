@@ -36,7 +36,7 @@ from typing import Any, ClassVar, Final, Self, TypeVar
 from cotidal.broker.config import BrokerConfig
 from cotidal.broker.control import PID_FILE, ControlError, Handle
 from cotidal.broker.faults import NO_FAULTS, Faults, Pair, both_ways
-from cotidal.broker.local import CALLERS_PORTS_FROM, LayoutError, lay_out
+from cotidal.broker.local import CALLERS_PORTS_FROM, LayoutError, client_ports, lay_out
 from cotidal.broker.main import Running, new_loop, serve
 
 START_SECONDS_MAX: Final = 30.0
@@ -49,6 +49,19 @@ Result = TypeVar("Result")
 
 class ClusterFailed(Exception):
     """It did not start, or did not stop; with the end of what it said."""
+
+
+def quiet_port(brokers: int) -> int:
+    """The first of so many free ones, of which other tests, running now, are unlikely to think
+    too: also while a node is down."""
+    for attempt in range(PORT_TRIES):
+        port = random.randrange(FIRST_PORT, CALLERS_PORTS_FROM - 2 * brokers)
+        try:
+            return client_ports(brokers, port)[0]
+        except LayoutError:
+            if attempt == PORT_TRIES - 1:
+                raise
+    raise AssertionError("unreachable")
 
 
 class _Data:
@@ -214,17 +227,8 @@ class Cluster(Disturbed):
         return asyncio.run_coroutine_threadsafe(what, self._loop).result(seconds)
 
     def _lay_out(self) -> list[BrokerConfig]:
-        """On ports of which other tests, running now, are unlikely to think too."""
-        for attempt in range(PORT_TRIES):
-            port = random.randrange(FIRST_PORT, CALLERS_PORTS_FROM - 2 * self._brokers)
-            try:
-                return lay_out(
-                    self._brokers, str(self._data.path), port=port, overrides=self._settings
-                )
-            except LayoutError:
-                if attempt == PORT_TRIES - 1:
-                    raise
-        raise AssertionError("unreachable")
+        port = quiet_port(self._brokers)
+        return lay_out(self._brokers, str(self._data.path), port=port, overrides=self._settings)
 
 
 class ProcessCluster(Disturbed):
@@ -269,7 +273,7 @@ class ProcessCluster(Disturbed):
         command = [*self.PYTHON, "-m", "cotidal", "up", f"--brokers={self.brokers}"]
         command += [f"--data={self.data}"]
         command += ["--chaos"] if self.brokers > 1 else []
-        command += [] if self.port is None else [f"--port={self.port}"]
+        command += [f"--port={self.port or quiet_port(self.brokers)}"]
         command += [f"--override={name}={value}" for name, value in self._settings.items()]
         with self.journal.open("a") as journal:
             self.process = subprocess.Popen(
@@ -321,12 +325,12 @@ class ProcessCluster(Disturbed):
             assert self.process is not None
             self.process.wait(STOP_SECONDS_MAX)
 
-    def restart(self, node: int) -> None:
-        """One of several that has ended, or is stopped in order first; it serves then."""
+    def restart(self, node: int, *, wait: bool = True) -> None:
+        """One of several that has ended, or is stopped in order first. ``wait``: it serves then."""
         with self._told():
             if self.is_running(node):
                 self._handle.stop(node)
-            self._handle.start(node)
+            self._handle.start(node, wait=wait)
 
     def is_running(self, node: int) -> bool:
         return (self.data / f"node-{node}" / PID_FILE).exists()

@@ -1,4 +1,5 @@
-"""pytest's part: ``cotidal_cluster``, a cluster for one test.
+"""pytest's part: ``cotidal_cluster``, a cluster for one test, and ``cotidal_diverged``, one with a
+partition whose old leader is about to come back with a tail of its own (divergence.py).
 
     pytest_plugins = ["cotidal.testing.plugin"]     # in conftest.py
 
@@ -20,6 +21,7 @@ import pytest
 
 if TYPE_CHECKING:
     from cotidal.testing.cluster import Cluster
+    from cotidal.testing.divergence import Diverged
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -36,3 +38,12 @@ def cotidal_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     mark = request.node.get_closest_marker("cotidal")
     with Cluster(**(mark.kwargs if mark else {})) as cluster:
         yield cluster
+
+
+@pytest.fixture
+def cotidal_diverged() -> Iterator[Diverged]:
+    """Three brokers, of which one that led is down with records that the others do not have."""
+    from cotidal.testing.divergence import diverged
+
+    with diverged() as parted:
+        yield parted

@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from cotidal.sim.agenda import MS, SECOND
+from cotidal.sim.checkers.kept import held_by
 from cotidal.sim.faults.schedule import Schedule
 from cotidal.sim.plan import Plan
 from cotidal.sim.run import Outcome, Run
@@ -52,7 +53,8 @@ def measured(
 
 def measure(run: Run, outcome: Outcome) -> Measures:
     acked = [fact for facts in _acknowledged(run).values() for fact in facts]
-    kept, doubled = _kept(run)
+    kept = held_by(run.final)
+    doubled = sum(map(len, run.final.consumed.values())) - len(kept)
     believed = [(fact.partition, fact.crc, fact.records) for fact in acked] + run.history.fired
     waited = sorted(fact.moment_us - fact.made_us for fact in acked)
     return Measures(
@@ -83,17 +85,6 @@ def _acknowledged(run: Run) -> dict[TopicPartition, list[Acked]]:
             *run.history.acked_by_leader.get(partition, ()),
         ]
     return found
-
-
-def _kept(run: Run) -> tuple[set[tuple[TopicPartition, int]], int]:
-    """What is there in the end, and how many batches are there once more."""
-    kept: set[tuple[TopicPartition, int]] = set()
-    doubled = 0
-    for partition, consumed in run.final.consumed.items():
-        for crc, _ in consumed.values():
-            doubled += (partition, crc) in kept
-            kept.add((partition, crc))
-    return kept, doubled
 
 
 def _unavailable_us(run: Run) -> int:

@@ -2,7 +2,8 @@
 
 A batch is known by the checksum that it carries: the bytes that it covers are never changed, so a
 batch found in a log or in an answer is matched with the one that was sent without decoding it.
-Offsets of a batch are those of its first record.
+Offsets of a batch are those of its first record. Where nobody sees batches (real clients), each
+record is a fact by itself, with a number of its own in the checksum's place.
 """
 
 from __future__ import annotations

@@ -1,0 +1,81 @@
+"""``python -m tests.chaos``: faults on real processes, judged by the simulator's checkers.
+
+    python -m tests.chaos --faults 200                 about seven minutes
+    python -m tests.chaos --faults 200 --seed 17       that schedule again
+    python -m tests.chaos --mutant acks-before-high-watermark      with a bug planted: is it found?
+
+Three brokers of `cotidal up --chaos`, written to by librdkafka with acks=all (idempotent and not)
+and acks=1, read on leaders and on followers, while they are killed, stopped, paused, parted,
+slowed, filled and wiped. Exit status 1 if a promise was broken; then the data directories stay, and
+the seed that repeats the schedule is told.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from cotidal.sim.faults.schedule import Command
+from cotidal.testing.cluster import ProcessCluster
+from tests.chaos import report
+from tests.chaos.plan import STORM
+from tests.chaos.storm import Outcome, Storm
+
+
+def main() -> None:
+    options = _options()
+    home = Path(tempfile.mkdtemp(prefix="cotidal-chaos-", dir=options.dir))
+    begun = time.monotonic()
+
+    def tell(number: int, command: Command) -> None:
+        if not options.quiet:
+            print(f"{time.monotonic() - begun:7.1f} s  fault {number}: {command}", flush=True)
+
+    outcome = run(home, seed=options.seed, faults=options.faults, mutant=options.mutant, tell=tell)
+    for line in report.lines(outcome):
+        print(line)
+    if outcome.broken is None:
+        shutil.rmtree(home)
+        sys.exit(0)
+    print(f"data and journal are in {home}; the same schedule again: --seed {options.seed}")
+    sys.exit(1)
+
+
+def run(
+    home: Path, *, seed: int, faults: int, mutant: str | None = None, tell: object = None
+) -> Outcome:
+    """``mutant``: a bug of tests/mutants, planted in the copy of the product that is run."""
+    environment = {}
+    if mutant is not None:
+        from tests.mutants.catalogue import MUTANTS
+        from tests.mutants.mutant import plant
+
+        plant(home / "tree", MUTANTS[mutant])
+        environment["PYTHONPATH"] = str(home / "tree")
+    cluster = ProcessCluster(
+        3, directory=home, settings=dict(STORM.settings), environment=environment
+    )
+    storm = Storm(cluster, seed=seed, faults=faults, **({"on_strike": tell} if tell else {}))
+    try:
+        return storm.go()
+    finally:
+        cluster.end()
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--faults", type=int, default=200, help="how many (200)")
+    parser.add_argument("--seed", type=int, default=1, help="of the schedule (1)")
+    parser.add_argument("--mutant", metavar="NAME", help="a bug of tests/mutants to plant")
+    parser.add_argument("--dir", metavar="DIR", help="where data directories are made")
+    parser.add_argument("--quiet", action="store_true", help="only the table")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,28 @@
+"""What a person is told of a run. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cotidal.cli.table import bytes_text, table_lines
+from tests.chaos.storm import Outcome
+
+
+def lines(outcome: Outcome) -> Iterator[str]:
+    rows = [
+        (fault, count, f"{median:.2f} s", f"{worst:.2f} s")
+        for fault, (count, median, worst) in outcome.slowest().items()
+    ]
+    yield from table_lines(("fault", "times", "to recover", "at worst"), rows)
+    yield ""
+    levels = [(each.name, each.acked, each.failed, each.lost) for each in outcome.levels]
+    yield from table_lines(("level", "acknowledged", "failed", "lost"), levels)
+    yield ""
+    if outcome.broken is None:
+        yield (
+            f"{outcome.faults} faults in {outcome.seconds:.0f} s: nothing acknowledged with"
+            f" acks=all was lost or reordered, nothing read has changed ({outcome.read:,} records"
+            f" read), every replica is equal byte for byte ({bytes_text(outcome.log_bytes)})"
+        )
+    else:
+        yield f"{outcome.broken} was broken after {outcome.faults} faults: {outcome.sentence}"

@@ -1,0 +1,298 @@
+"""One run: three brokers, real clients, a schedule of faults, and a verdict.
+
+One loop does everything, so that nothing here needs a lock: every 20 ms each writer writes, each
+reader reads, and what is due is done to the cluster. It ends by itself: the schedule has an end,
+and so has the patience with which all is then awaited to be whole again.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from cotidal.client.admin import create_topic, describe_quorum
+from cotidal.client.cluster import Cluster as Client
+from cotidal.client.failures import ClientError
+from cotidal.invariants import ISR_HEALS, PRODUCE_IS_ANSWERED, READS_REACH_THE_END
+from cotidal.sim.checkers.kept import lost
+from cotidal.sim.faults.schedule import Command
+from cotidal.sim.violation import Violation
+from cotidal.sim.workloads.history import Acked, History
+from cotidal.testing.cluster import ProcessCluster
+from cotidal.values import TopicPartition
+from tests.chaos.clients import TOPIC, Reader, Writer, now_us
+from tests.chaos.judge import look_at_journal, look_at_logs, look_at_records
+from tests.chaos.nemesis import Nemesis
+from tests.chaos.plan import STORM, storm_schedule
+
+TICK_S: Final = 0.02
+LOOK_TICKS: Final = 10
+HEALING_S: Final = 90.0
+READING_S: Final = 60.0
+LEVELS: Final = ((-1, True), (-1, False), (1, False))
+"""Of acknowledgement: a writer for each."""
+
+
+class Strike(NamedTuple):
+    command: Command
+    moment_us: int
+    waiting: set[TopicPartition]
+    """Partitions in which nothing that was written since has been acknowledged with acks=all."""
+
+
+class Recovery(NamedTuple):
+    fault: str
+    seconds: float
+
+
+class Level(NamedTuple):
+    name: str
+    acked: int
+    failed: int
+    lost: int
+
+
+class Outcome(NamedTuple):
+    seed: int
+    broken: str | None
+    sentence: str
+    faults: int
+    seconds: float
+    recoveries: tuple[Recovery, ...]
+    unrecovered: int
+    """Faults that the run ended with before every partition took a write again."""
+    levels: tuple[Level, ...]
+    read: int
+    log_bytes: int
+
+    def slowest(self) -> dict[str, tuple[int, float, float]]:
+        """Fault -> how many, median and worst seconds."""
+        by_fault: dict[str, list[float]] = {}
+        for fault, seconds in self.recoveries:
+            by_fault.setdefault(fault, []).append(seconds)
+        return {
+            fault: (len(found), statistics.median(found), max(found))
+            for fault, found in sorted(by_fault.items())
+        }
+
+
+class Storm:
+    def __init__(
+        self,
+        cluster: ProcessCluster,
+        *,
+        seed: int,
+        faults: int,
+        on_strike: Callable[[int, Command], None] = lambda number, command: None,
+    ) -> None:
+        self._cluster = cluster
+        self._seed = seed
+        self._faults = faults
+        self._tell = on_strike
+        self._partitions = [TopicPartition(TOPIC, number) for number in range(STORM.partitions)]
+        self.history = History()
+        self.final = History()
+        self._strikes: list[Strike] = []
+        self._recoveries: list[Recovery] = []
+        self._struck = 0
+        self._log_bytes = 0
+        self._writers: list[Writer] = []
+        self._readers: list[Reader] = []
+
+    def go(self) -> Outcome:
+        begun = time.monotonic()
+        broken, sentence = None, ""
+        try:
+            self._set_up()
+            self._endure()
+            self._recover()
+            self._read_all()
+            self._look_at_what_is_left()
+        except Violation as violation:
+            broken, sentence = violation.name, violation.sentence
+        finally:
+            for reader in self._readers:
+                reader.close()
+        return Outcome(
+            self._seed,
+            broken,
+            sentence,
+            self._struck,
+            time.monotonic() - begun,
+            tuple(self._recoveries),
+            len(self._strikes),
+            tuple(self._level(writer) for writer in self._writers),
+            self.history.read,
+            self._log_bytes,
+        )
+
+    # What happens
+
+    def _set_up(self) -> None:
+        self._cluster.start()
+        bootstrap = self._cluster.bootstrap
+        with Client(bootstrap) as client:
+            create_topic(client, TOPIC, partitions=STORM.partitions, configs={})
+        self._nemesis = Nemesis(
+            self._cluster,
+            storm_schedule(self._seed, self._faults),
+            logs=[str(each) for each in self._partitions],
+            whole=self._is_whole,
+            on_strike=self._on_strike,
+        )
+        self._writers = [
+            Writer(
+                bootstrap,
+                number,
+                self.history,
+                partitions=STORM.partitions,
+                acks=acks,
+                idempotent=idempotent,
+                on_acked=self._on_acked,
+            )
+            for number, (acks, idempotent) in enumerate(LEVELS, start=1)
+        ]
+        self._readers = [
+            Reader(bootstrap, self.history, partitions=STORM.partitions, seed=self._seed, rack=rack)
+            for rack in ("", "rack-2", "rack-3")
+        ]
+
+    def _endure(self) -> None:
+        begun = time.monotonic()
+        while self._nemesis.struck < self._faults and not self._nemesis.exhausted:
+            for _ in range(LOOK_TICKS):
+                self._nemesis.tick(int((time.monotonic() - begun) * 1000))
+                for writer in self._writers:
+                    writer.write()
+                self._turn()
+            self._nemesis.look()
+        self._begun = begun
+        self._nemesis.heal()
+
+    def _recover(self) -> None:
+        """Writers go on until every partition has taken something, then wait for their answers."""
+        self._until(lambda: not self._strikes, HEALING_S, self._unanswered, writes=True)
+        self._until(
+            lambda: not any(writer.unanswered for writer in self._writers),
+            HEALING_S,
+            self._unanswered,
+        )
+        self._until(
+            self._is_whole, HEALING_S, lambda: Violation(ISR_HEALS, "not every replica is in sync")
+        )
+
+    def _read_all(self) -> None:
+        last = Reader(
+            self._cluster.bootstrap, self.final, partitions=STORM.partitions, seed=self._seed
+        )
+        self._readers.append(last)
+        for reader in self._readers:
+            reader.restless = False
+        ends = self._ends()
+        self._until(
+            lambda: all(reader.positions == ends for reader in self._readers),
+            READING_S,
+            lambda: Violation(
+                READS_REACH_THE_END,
+                f"of {ends}: {[(reader.name, reader.positions) for reader in self._readers]}",
+            ),
+        )
+
+    def _look_at_what_is_left(self) -> None:
+        look_at_records(self.history, self.final, self._writers)
+        status = self._cluster.stop()
+        if status != 0:
+            raise Violation(ISR_HEALS, f"it stopped with {status}\n{self._cluster.said()}")
+        self._log_bytes = look_at_logs(self._cluster, self._partitions)
+        look_at_journal(self._cluster)
+
+    # Turns
+
+    def _turn(self) -> None:
+        until = time.monotonic() + TICK_S
+        for writer in self._writers:
+            writer.poll()
+        for reader in self._readers:
+            reader.read()
+        time.sleep(max(0.0, until - time.monotonic()))
+
+    def _until(
+        self,
+        condition: Callable[[], bool],
+        seconds: float,
+        otherwise: Callable[[], Violation],
+        *,
+        writes: bool = False,
+    ) -> None:
+        deadline = time.monotonic() + seconds
+        while not condition():
+            if time.monotonic() > deadline:
+                raise otherwise()
+            for _ in range(LOOK_TICKS):
+                self._nemesis.tick(int((time.monotonic() - self._begun) * 1000))
+                for writer in self._writers if writes else ():
+                    writer.write()
+                self._turn()
+            self._nemesis.look()
+
+    def _unanswered(self) -> Violation:
+        told = [f"{each.name}: {each.unanswered} unanswered" for each in self._writers]
+        waiting = [(str(each.command), sorted(map(str, each.waiting))) for each in self._strikes]
+        return Violation(PRODUCE_IS_ANSWERED, f"{'; '.join(told)}; no write since {waiting[:3]}")
+
+    # What is known
+
+    def _on_strike(self, command: Command) -> None:
+        self._struck += 1
+        self._strikes.append(Strike(command, now_us(), set(self._partitions)))
+        self._tell(self._struck, command)
+
+    def _on_acked(self, acked: Acked) -> None:
+        if acked.acks != -1:
+            return
+        for strike in list(self._strikes):
+            if acked.made_us > strike.moment_us:
+                strike.waiting.discard(acked.partition)
+                if not strike.waiting:
+                    self._strikes.remove(strike)
+                    seconds = (acked.moment_us - strike.moment_us) / 1e6
+                    self._recoveries.append(Recovery(strike.command.fault, seconds))
+
+    def _is_whole(self) -> bool:
+        """Every replica is in the ISR, and every voter has all of the metadata log."""
+        if not self._nemesis.quiet:
+            return False
+        try:
+            with Client(self._cluster.bootstrap, timeout_s=5.0) as client:
+                topic = client.topic(TOPIC)
+                quorum = describe_quorum(client)
+        except ClientError:
+            return False
+        ends = [voter.end_offset for voter in quorum.voters]
+        in_sync = all(len(each.isr) == 3 for each in topic.partitions)
+        return in_sync and len(topic.partitions) == STORM.partitions and min(ends) == max(ends)
+
+    def _ends(self) -> dict[int, int]:
+        """Every log ends here; all is in sync, and nobody writes."""
+        from confluent_kafka import TopicPartition as Place
+
+        consumer = self._readers[0]._consumer
+        return {
+            number: consumer.get_watermark_offsets(Place(TOPIC, number), timeout=20)[1]
+            for number in range(STORM.partitions)
+        }
+
+    def _level(self, writer: Writer) -> Level:
+        levels = (self.history.acked, self.history.acked_by_leader)
+        own = [
+            fact
+            for facts in levels
+            for acked in facts.values()
+            for fact in acked
+            if writer.owns(fact.crc)
+        ]
+        gone = lost([*own, *writer.unplaced], self.final) if self.final.consumed else []
+        failed = sum(writer.failed.values())
+        return Level(writer.name, writer.acked, failed, len(gone))
