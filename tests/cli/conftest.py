@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 import pytest
 
+from cotidal.testing.cluster import Cluster
+
 PYTHON = [sys.executable, "-W", "error", "-m", "cotidal"]
 
 
@@ -71,6 +73,13 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     process, _ = launch_up("--data", str(data), "--port", str(port))
     yield f"localhost:{port}"
     assert stop(process).status == 0
+
+
+@pytest.fixture(scope="module")
+def three() -> Iterator[Cluster]:
+    """Three brokers, shared by the tests of a module."""
+    with Cluster(3) as cluster:
+        yield cluster
 
 
 @pytest.fixture

@@ -2,18 +2,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
 from typing import Any
 
-import pytest
-
 from cotidal.testing.cluster import Cluster
-
-
-@pytest.fixture(scope="module")
-def three() -> Iterator[Cluster]:
-    with Cluster(3) as cluster:
-        yield cluster
 
 
 def test_status_tells_brokers_and_partitions(cotidal: Any, node: str, topic: str) -> None:

@@ -1,0 +1,397 @@
+"""``cotidal reassign``: move partitions to other brokers, and watch them go (KIP-455)."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from cotidal.cli.partitions_given import find_partitions, parse_rate
+from cotidal.cli.table import Cell, bytes_text, list_text, print_json, print_table
+from cotidal.cli.verb import (
+    Failed,
+    Verb,
+    VerbGroup,
+    bootstrap_option,
+    complete_topic,
+    json_option,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable, Mapping
+
+    from cotidal.client.admin import LogSize
+    from cotidal.client.assignment import Assignment
+    from cotidal.client.cluster import Cluster
+    from cotidal.client.metadata import Metadata
+    from cotidal.client.moving import Ongoing, Outcome
+    from cotidal.client.throttling import Move
+    from cotidal.values import NodeId, TopicPartition
+
+    Sizes = Mapping[NodeId, Mapping[TopicPartition, LogSize]]
+
+LOOK_EVERY_S = 0.5
+
+
+@click.group(
+    cls=VerbGroup,
+    examples=(
+        ("what spreading a topic over four brokers would move",
+         "cotidal reassign plan orders --brokers 1,2,3,4"),
+        ("do it, gently, and wait", "cotidal reassign plan orders --brokers 1,2,3,4 --json |"
+         " cotidal reassign start - --throttle 10MB --wait"),
+        ("how far it has got", "cotidal reassign progress"),
+        ("back to where it was", "cotidal reassign cancel orders"),
+    ),
+)  # fmt: skip
+def command() -> None:
+    """Move partitions to other brokers, or give them more or fewer replicas."""
+
+
+@command.command(
+    cls=Verb,
+    examples=(
+        ("empty broker 3", "cotidal reassign plan --without 3"),
+        ("three replicas of each partition", "cotidal reassign plan orders --replicas 3"),
+        ("as kafka-reassign-partitions reads it", "cotidal reassign plan orders --json"),
+    ),
+)
+@click.argument("topics", metavar="[TOPIC]...", nargs=-1, shell_complete=complete_topic)
+@click.option("--brokers", metavar="ID,...", help="Who shall have them.  [default: all that serve]")
+@click.option("--without", metavar="ID,...", help="Who shall have nothing.")
+@click.option("--replicas", type=click.IntRange(min=1), metavar="N", help="Of each partition.")
+@json_option
+@bootstrap_option
+def plan(
+    topics: tuple[str, ...],
+    brokers: str | None,
+    without: str | None,
+    replicas: int | None,
+    as_json: bool,
+    bootstrap: str,
+) -> None:
+    """Plan where the partitions of TOPICs (or of all) shall be; changes nothing.
+
+    As little moves as can: replicas stay where they are allowed to, are kept in different racks,
+    and are spread evenly.
+    """
+    from cotidal.client.admin import log_sizes
+    from cotidal.client.assignment import Impossible, Place
+    from cotidal.client.assignment import as_json as plan_json
+    from cotidal.client.assignment import plan as make
+    from cotidal.client.cluster import Cluster
+    from cotidal.values import TopicPartition
+
+    with Cluster(bootstrap) as cluster:
+        for name in topics:
+            cluster.topic(name)
+        metadata = cluster.metadata()
+        allowed = allowed_brokers(metadata, brokers, without)
+        now = {
+            TopicPartition(topic.name, partition.partition): partition.replicas
+            for topic in metadata.topics
+            if (topic.name in topics if topics else not topic.is_internal)
+            for partition in topic.partitions
+        }
+        places = [Place(b.node_id, b.rack or "") for b in metadata.brokers if b.node_id in allowed]
+        try:
+            targets = make(now, places, replication_factor=replicas)
+        except Impossible as wrong:
+            raise Failed(f"{wrong}; see the brokers with `cotidal status`") from None
+        sizes = log_sizes(cluster, [broker.node_id for broker in metadata.brokers])
+    changed = {at: target for at, target in targets.items() if target != now[at]}
+    if as_json:
+        print_json(plan_json(changed))
+    elif not changed:
+        click.echo("everything is where it should be: nothing would move")
+    else:
+        print_plan(now, changed, sizes)
+
+
+@command.command(
+    cls=Verb,
+    examples=(
+        ("a plan from a file", "cotidal reassign start plan.json"),
+        ("at most 10 MB a second into and out of each broker, and wait until it is done",
+         "cotidal reassign start plan.json --throttle 10MB --wait"),
+    ),
+)  # fmt: skip
+@click.argument("plan_file", metavar="PLAN", type=click.Path(dir_okay=False, allow_dash=True))
+@click.option("--throttle", metavar="RATE", callback=parse_rate, help="500KB, 10MB, ... a second.")
+@click.option("--wait", is_flag=True, help="Until it is done; then lift the throttle.")
+@json_option
+@bootstrap_option
+def start(plan_file: str, throttle: int | None, wait: bool, as_json: bool, bootstrap: str) -> None:
+    """Begin to move partitions as the file PLAN says ('-': stdin).
+
+    It is JSON as `cotidal reassign plan --json` prints it and kafka-reassign-partitions reads it.
+    With --throttle, whoever catches up takes so much and no more; `cotidal throttle clear` lifts
+    it, and so does --wait at the end.
+    """
+    from cotidal.client.assignment import Impossible, from_json
+    from cotidal.client.cluster import Cluster
+    from cotidal.client.moving import reassign
+    from cotidal.client.throttling import limit_brokers, limit_moves
+
+    with click.open_file(plan_file) as read:
+        text = read.read()
+    try:
+        targets = from_json(text)
+    except Impossible as wrong:
+        raise Failed(f"{plan_file}: {wrong}", status=2) from None
+    with Cluster(bootstrap) as cluster:
+        if throttle is not None:
+            metadata = cluster.metadata()
+            # Before the first byte moves.
+            limit_moves(cluster, moves_of(metadata, targets))
+            limit_brokers(cluster, [broker.node_id for broker in metadata.brokers], throttle)
+        outcomes = reassign(cluster, dict(targets))
+        if throttle is not None and all(outcome.error for outcome in outcomes):
+            lift_throttles(cluster, targets)
+        tell_outcomes(outcomes, "moves", as_json=as_json)
+        if wait:
+            wait_for(cluster, targets)
+            if throttle is not None:
+                lift_throttles(cluster, targets)
+            if not as_json:
+                click.echo("done")
+
+
+@command.command(
+    cls=Verb,
+    examples=(
+        ("how much is left", "cotidal reassign progress"),
+        ("until all is done", "cotidal reassign progress --wait"),
+    ),
+)
+@click.option("--wait", is_flag=True, help="Until nothing moves any more.")
+@json_option
+@bootstrap_option
+def progress(wait: bool, as_json: bool, bootstrap: str) -> None:
+    """Show the reassignments under way: who gets what, and how many bytes are left."""
+    from cotidal.client.cluster import Cluster
+
+    with Cluster(bootstrap) as cluster:
+        if wait:
+            wait_for(cluster, None)
+        moving = look(cluster)
+    if as_json:
+        print_json([moving_json(each) for each in moving])
+    elif not moving:
+        click.echo("no partition is being reassigned")
+    else:
+        print_table(
+            ("TOPIC", "PARTITION", "REPLICAS", "ADDING", "REMOVING", "LEFT", "OF"),
+            [moving_row(each) for each in moving],
+        )
+
+
+@command.command(
+    cls=Verb,
+    examples=(
+        ("of one topic, of one partition", "cotidal reassign cancel orders payments:2"),
+        ("all", "cotidal reassign cancel --all"),
+    ),
+)
+@click.argument("partitions", metavar="[TOPIC[:P,...]]...", nargs=-1, shell_complete=complete_topic)
+@click.option("--all", "everything", is_flag=True, help="Whatever is under way.")
+@json_option
+@bootstrap_option
+def cancel(partitions: tuple[str, ...], everything: bool, as_json: bool, bootstrap: str) -> None:
+    """Let partitions that are being moved stay where they were."""
+    from cotidal.client.cluster import Cluster
+    from cotidal.client.moving import ongoing, reassign
+
+    if bool(partitions) == everything:
+        raise click.UsageError("name topics or partitions, or say --all")
+    with Cluster(bootstrap) as cluster:
+        under_way = [each.at for each in ongoing(cluster)]
+        named = find_partitions(cluster, partitions)
+        chosen = [at for at in under_way if everything or at in named]
+        if not chosen:
+            raise Failed("none of these is being reassigned; see `cotidal reassign progress`")
+        tell_outcomes(
+            reassign(cluster, dict.fromkeys(chosen)), "stays where it was", as_json=as_json
+        )
+
+
+class Moving(NamedTuple):
+    """A reassignment under way, in bytes."""
+
+    ongoing: Ongoing
+    whole_bytes: int
+    left_bytes: int
+
+
+def look(cluster: Cluster) -> list[Moving]:
+    """What is under way, with what the new replicas lack of their leader's log."""
+    from cotidal.client.admin import log_sizes
+    from cotidal.client.moving import ongoing
+    from cotidal.values import TopicPartition
+
+    under_way = ongoing(cluster)
+    if not under_way:
+        return []
+    metadata = cluster.metadata(sorted({each.at.topic for each in under_way}))
+    sizes = log_sizes(cluster, [broker.node_id for broker in metadata.brokers])
+    leaders = {
+        TopicPartition(topic.name, partition.partition): partition.leader
+        for topic in metadata.topics
+        for partition in topic.partitions
+    }
+    moving = []
+    for each in under_way:
+        whole = size_at(sizes, leaders.get(each.at), each.at)
+        held = sum(min(whole, size_at(sizes, node, each.at)) for node in each.adding)
+        moving.append(Moving(each, whole * len(each.adding), whole * len(each.adding) - held))
+    return moving
+
+
+def wait_for(cluster: Cluster, partitions: Container[TopicPartition] | None) -> None:
+    """Until these (or all) are where they shall be, with a bar of the bytes."""
+    from cotidal.cli.progress import Progress
+
+    first = left = sum(each.left_bytes for each in look(cluster))
+    with Progress("bytes copied", total=first) as bar:
+        while True:
+            moving = [
+                each
+                for each in look(cluster)
+                if partitions is None or each.ongoing.at in partitions
+            ]
+            still = min(left, sum(each.left_bytes for each in moving))
+            bar.advance(left - still)
+            left = still
+            if not moving:
+                break
+            time.sleep(LOOK_EVERY_S)
+
+
+def lift_throttles(cluster: Cluster, partitions: Iterable[TopicPartition]) -> None:
+    from cotidal.client.throttling import lift
+
+    brokers = [broker.node_id for broker in cluster.metadata(()).brokers]
+    lift(cluster, brokers=brokers, topics=sorted({at.topic for at in partitions}))
+
+
+def allowed_brokers(metadata: Metadata, given: str | None, without: str | None) -> set[int]:
+    serving = {int(broker.node_id) for broker in metadata.brokers}
+    allowed = serving if given is None else parse_ids(given)
+    gone = set() if without is None else parse_ids(without)
+    unknown = (allowed | gone) - serving if given is not None else gone - known_brokers(metadata)
+    if unknown:
+        raise Failed(
+            f"no broker {min(unknown)} serves; those that do are {list_text(sorted(serving))}"
+        )
+    return allowed - gone
+
+
+def known_brokers(metadata: Metadata) -> set[int]:
+    """Those that serve, and those that have a replica, whether they serve or not."""
+    partitions = [each for topic in metadata.topics for each in topic.partitions]
+    named = {int(node) for partition in partitions for node in partition.replicas}
+    return named | {int(broker.node_id) for broker in metadata.brokers}
+
+
+def parse_ids(text: str) -> set[int]:
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdigit() for part in parts):
+        raise click.UsageError(f"'{text}' is not a list of broker ids such as 1,2,3")
+    return {int(part) for part in parts}
+
+
+def moves_of(metadata: Metadata, targets: Mapping[TopicPartition, Assignment]) -> list[Move]:
+    from cotidal.client.throttling import Move
+    from cotidal.values import TopicPartition
+
+    moves = []
+    for topic in metadata.topics:
+        for partition in topic.partitions:
+            target = targets.get(TopicPartition(topic.name, partition.partition))
+            if target is not None:
+                adding = tuple(node for node in target if node not in partition.replicas)
+                at = TopicPartition(topic.name, partition.partition)
+                moves.append(Move(at, partition.replicas, adding))
+    return moves
+
+
+def print_plan(
+    now: Mapping[TopicPartition, Assignment],
+    changed: Mapping[TopicPartition, Assignment],
+    sizes: Sizes,
+) -> None:
+    rows: list[list[Cell]] = []
+    total = 0
+    for at in sorted(changed):
+        new = [node for node in changed[at] if node not in now[at]]
+        copied = len(new) * max((size_at(sizes, node, at) for node in now[at]), default=0)
+        total += copied
+        rows.append(
+            [
+                at.topic,
+                at.partition,
+                list_text(now[at]),
+                list_text(changed[at]),
+                bytes_text(copied) if new else None,
+            ]
+        )
+    print_table(("TOPIC", "PARTITION", "NOW", "PLANNED", "COPIES"), rows)
+    click.echo()
+    click.echo(f"{bytes_text(total)} would be copied; begin with `cotidal reassign start`, which")
+    click.echo("reads what the same command prints with --json")
+
+
+def tell_outcomes(outcomes: list[Outcome], done: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json(
+            [
+                {
+                    "topic": each.at.topic,
+                    "partition": each.at.partition,
+                    "refused": each.reason or None,
+                }
+                for each in outcomes
+            ]
+        )
+    else:
+        for each in outcomes:
+            if not each.error:
+                click.echo(f"{each.at} {done}")
+    refused = [each for each in outcomes if each.error]
+    for each in refused[1:]:
+        print(each.reason, file=sys.stderr)
+    if refused:
+        raise Failed(refused[0].reason)
+
+
+def moving_row(moving: Moving) -> list[Cell]:
+    each = moving.ongoing
+    return [
+        each.at.topic,
+        each.at.partition,
+        list_text(each.replicas),
+        list_text(each.adding),
+        list_text(each.removing),
+        bytes_text(moving.left_bytes),
+        bytes_text(moving.whole_bytes),
+    ]
+
+
+def moving_json(moving: Moving) -> dict[str, object]:
+    each = moving.ongoing
+    return {
+        "topic": each.at.topic,
+        "partition": each.at.partition,
+        "replicas": each.replicas,
+        "adding": each.adding,
+        "removing": each.removing,
+        "bytes_left": moving.left_bytes,
+        "bytes": moving.whole_bytes,
+    }
+
+
+def size_at(sizes: Sizes, node: NodeId | None, at: TopicPartition) -> int:
+    log = None if node is None else sizes.get(node, {}).get(at)
+    return 0 if log is None else log.size_bytes
