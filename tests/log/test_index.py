@@ -62,12 +62,23 @@ def test_cut_drops_exactly_the_entries_after_it(
     index = offsets(files)
     if written:
         index.entries.write_pending()
-    index.truncate_at_position(100 + kept * 100)
+    index.truncate_at(100 + kept * 100, 1 << 30)
     assert len(index.entries) == kept
     index.append(9000, 50000)
     index.entries.write_pending()
     assert files.size("/i") == (kept + 1) * 8
     assert index.last() == (9000, 50000)
+
+
+def test_cut_drops_an_entry_that_claims_a_later_offset_at_an_earlier_place(
+    files: MemoryFiles,
+) -> None:
+    index = OffsetIndex(files, "/i", Offset(1000))
+    index.append(1004, 200)
+    index.append(1011, 435)
+    index.append(1015, 512)  # it was 607, of which a power cut has left this
+    index.truncate_at(570, 1013)
+    assert index.last() == (1011, 435)
 
 
 @pytest.mark.parametrize("real", [0, 1, 7, 100])

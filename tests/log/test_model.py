@@ -164,7 +164,7 @@ class Life:
         self.batches = [each for each in self.batches if each.end > self.start - 100]
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", [*range(40), 49, 80, 140, 164, 207])  # the last ones once failed
 def test_log_holds_what_was_written_through_any_life(seed: int) -> None:
     life = Life(seed)
     for _ in range(250):

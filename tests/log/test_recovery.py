@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from struct import pack
 
 import pytest
 
@@ -75,6 +76,34 @@ def test_file_cut_at_any_byte_of_its_last_three_batches_keeps_the_whole_ones(flu
         fill(log, 2)
         log.close()
         assert bases(shelf.open()) == list(range(kept + 2))
+
+
+def test_zeros_anywhere_after_what_was_flushed_leave_it_alone() -> None:
+    """A file's length may reach the disk before its bytes do. The first batch begins an epoch, so
+    what follows is asked about it; zeros say nothing."""
+    for first in range(100):
+        for end in (first + 1, first + 8, first + 30, 100):
+            shelf = memory_shelf()
+            log = shelf.open()
+            lead(log, [sized_batch(100)], epoch=3)
+            point = log.flush()
+            lead(log, [sized_batch(100)], epoch=3)
+            shelf.restart()
+            data = bytearray(shelf.bytes_of(FIRST + ".log"))
+            data[100 + first : 100 + min(end, 100)] = bytes(min(end, 100) - first)
+            shelf.put(FIRST + ".log", bytes(data))
+            log = shelf.open(clean=False, recovery_point=point)
+            assert log.end_offset in (1, 2), (first, end)
+            assert everything(log)[:100] == bytes(data[:100])
+
+
+def test_a_clean_log_ends_with_its_batches_whatever_its_index_promises() -> None:
+    shelf = memory_shelf()
+    log = shelf.open()
+    fill(log, 5)
+    log.close()
+    shelf.put(FIRST + ".index", pack(">ii", 90, 250))
+    assert shelf.open().end_offset == 5
 
 
 def test_sentence_names_partition_bytes_offset_file_and_reason(shelf: Shelf) -> None:

@@ -160,8 +160,8 @@ NODE_MUTANTS: Final = (
         "torn-batch-believed",
         "after a crash a log is cut at the first batch whose crc is wrong",
         "log/recovery.py",
-        "segment.batches(*place, check_crc=True, end=file.size, epoch=epoch)",
-        "segment.batches(*place, check_crc=False, end=file.size, epoch=epoch)",
+        "            *place, check_crc=True, end=file.size, epoch=epoch,",
+        "            *place, check_crc=False, end=file.size, epoch=epoch,",
         ("lossy-disk", "lone-lossy", "beyond"),
     ),
 )

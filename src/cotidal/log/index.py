@@ -178,12 +178,15 @@ class OffsetIndex:
                 high = middle
         return found
 
-    def truncate_at_position(self, position: int) -> None:
-        """Drop the entries of batches at or after ``position``."""
+    def truncate_at(self, position: int, offset: int) -> None:
+        """Drop the entries of batches at or after ``position``, and those that claim to lie before
+        it and to hold ``offset`` or more: a crash has torn them."""
+        relative = offset - self.base_offset
         low, high = 0, len(self.entries)
         while low < high:
             middle = (low + high) // 2
-            if _OFFSET_ENTRY.unpack(self.entries.entry(middle))[1] < position:
+            last, begins = _OFFSET_ENTRY.unpack(self.entries.entry(middle))
+            if begins < position and last < relative:
                 low = middle + 1
             else:
                 high = middle

@@ -2,7 +2,9 @@
 
   crash()       the process dies: everything stays, open files and locks are gone
   crash(draw)   the machine dies: of each file's unsynced changes a prefix survives, to the byte,
-                and of each directory's unsynced names a prefix in the order they were made
+                and of each directory's unsynced names a prefix in the order they were made; now
+                and then a file is as long as that, and a part of what was not synced reads as
+                zeros: its length had reached the disk, and its bytes had not
   capacity      bytes in all; the append that passes it writes what fits and raises ENOSPC
   fail          an error for chosen operations on chosen paths
   cost_us       what each operation would have taken; ``take_spent_us`` tells the simulator
@@ -29,6 +31,9 @@ _REASONS: Final = {
 
 FOREVER: Final = 1 << 62
 """Times that an operation fails: until somebody mends the disk, over any number of crashes."""
+
+HOLE_ONE_IN: Final = 4
+"""Of the files that were not synced, so few have a hole after a power cut."""
 
 OPERATIONS: Final = ("open", "append", "pread", "truncate", "sync", "read", "write", "names")
 
@@ -69,7 +74,18 @@ class _Content:
                 back = min(lost, change)
                 del self.data[len(self.data) - back :]
                 lost -= back
+                if back < change:
+                    self.journal.append(change - back)
+        if self.journal and isinstance(self.journal[-1], int):
+            self._punch(self.journal[-1], draw)
         self.journal.clear()
+
+    def _punch(self, tail: int, draw: Draw) -> None:
+        """Perhaps a hole in the last ``tail`` bytes, which were appended and never synced."""
+        if draw(HOLE_ONE_IN) == 0:
+            first = len(self.data) - tail + draw(tail)
+            end = first + 1 + draw(len(self.data) - first)
+            self.data[first:end] = bytes(end - first)
 
 
 class MemoryFile:

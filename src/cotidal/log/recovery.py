@@ -72,9 +72,9 @@ class Recovery:
         self._filesystem.mkdir(self._directory)
         self._check_topic(topic_id)
         segments = self._list_segments()
-        self._read_epochs()
+        is_told = self._read_epochs()
         before = self._epochs.entries
-        if not before and any(segment.size for segment in segments):
+        if not is_told and any(segment.size for segment in segments):
             self._epochs_from_batches(segments)
             if self._epochs.entries:
                 self._say(f"made {LEADER_EPOCHS} anew from the batches")
@@ -133,14 +133,18 @@ class Recovery:
             for base in bases
         ]
 
-    def _read_epochs(self) -> None:
+    def _read_epochs(self) -> bool:
+        """Whether there is a file that can be read; it may say that there are none, where all
+        batches that are left are deleted and only wait to be removed."""
         try:
             data = self._filesystem.read(f"{self._directory}/{LEADER_EPOCHS}")
             self._epochs = EpochLine(decode_epochs(data))
         except FileNotFoundError:
-            pass
+            return False
         except ValueError as wrong:
             self._say(str(wrong))
+            return False
+        return True
 
     def _epochs_from_batches(self, segments: list[Segment]) -> None:
         for segment in segments:
@@ -161,8 +165,9 @@ class Recovery:
         active = segments[-1]
         try:
             last = active.offsets.last()
-            end: int = active.base_offset
-            place = Place(0, end) if last is None else active.locate(last.offset)
+            start = Place(0, active.base_offset)
+            place = start if last is None else active.locate(last.offset)
+            end: int = place.offset
             for found in active.good_batches(*place):
                 end = found.header.next_offset
         except CorruptLog as damaged:
@@ -216,7 +221,9 @@ class Recovery:
         self._epochs.truncate_end(place.offset)
         end = place.offset
         epoch = self._epochs.latest
-        for found in segment.batches(*place, check_crc=True, end=file.size, epoch=epoch):
+        for found in segment.batches(
+            *place, check_crc=True, end=file.size, epoch=epoch, synced_below=recovery_point
+        ):
             if isinstance(found, Damage):
                 cut = file.size - found.position
                 after = f"after offset {end - 1}" if end > segment.base_offset else "from its start"

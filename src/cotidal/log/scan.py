@@ -78,21 +78,30 @@ def front_fault(front: Front, *, next_offset: int, epoch: int, below: int = _NO_
     return None
 
 
-def jump_fault(file: File, front: Front, position: int, end: int) -> str | None:
+def jump_fault(
+    file: File, front: Front, position: int, end: int, *, next_offset: int, epoch: int
+) -> str | None:
     """A batch whose offset or epoch is higher than was due may be right, after compaction or an
-    election. If the good batch that follows is lower, it is not."""
-    at = position + front.size_bytes
-    data = file.pread(HEADER_BYTES, at) if at + HEADER_BYTES <= end else b""
-    if len(data) < HEADER_BYTES:
+    election. If the batch that follows is good, would be good without it, and is lower, it is not.
+    What a power cut has torn, or left as zeros, says nothing of what stands before it."""
+    following = _good_front(file, position + front.size_bytes, end)
+    if following is None or following.base_offset < next_offset or following.leader_epoch < epoch:
         return None
-    following = front_at(data, 0)
-    if following.magic != MAGIC:
-        return None
-    if following.base_offset <= front.last_offset:
+    if front.base_offset > next_offset and following.base_offset <= front.last_offset:
         return f"offsets to {front.last_offset} reach into the next batch's"
-    if following.leader_epoch < front.leader_epoch:
+    if front.leader_epoch > epoch and following.leader_epoch < front.leader_epoch:
         return f"leader epoch {front.leader_epoch} before {following.leader_epoch}"
     return None
+
+
+def _good_front(file: File, position: int, end: int) -> Front | None:
+    """Of the batch that begins there, if it is whole and as its crc says."""
+    if position + HEADER_BYTES > end:
+        return None
+    front = front_at(file.pread(HEADER_BYTES, position), 0)
+    if front.magic != MAGIC or not HEADER_BYTES <= front.size_bytes <= end - position:
+        return None
+    return None if crc_fault(front, file.pread(front.size_bytes, position), 0) else front
 
 
 def crc_fault(front: Front, data: bytes | memoryview, at: int) -> str | None:
@@ -110,9 +119,11 @@ def walk(
     below: int = _NO_END,
     epoch: int = -1,
     check_crc: bool = True,
+    synced_below: int = 0,
 ) -> Iterator[Found | Damage]:
     """Every good batch from ``position`` on, in order; at the first bad one its Damage, and no
-    more. Reads in large pieces, and never more than one batch beyond a piece."""
+    more. Reads in large pieces, and never more than one batch beyond a piece. Batches below
+    ``synced_below`` are not judged by what follows them, which a power cut may have torn."""
     data = b""
     start = position  # file position of data[0]
     piece = limits.LOG_SCAN_BYTES if check_crc else limits.LOG_HEADER_SCAN_BYTES
@@ -126,8 +137,9 @@ def walk(
                 return
         front = front_at(data, at)
         fault = front_fault(front, next_offset=next_offset, epoch=epoch, below=below)
-        if fault is None and (front.base_offset > next_offset or front.leader_epoch > epoch):
-            fault = jump_fault(file, front, position, end)
+        jumps = front.base_offset > next_offset or front.leader_epoch > epoch
+        if fault is None and jumps and front.last_offset >= synced_below:
+            fault = jump_fault(file, front, position, end, next_offset=next_offset, epoch=epoch)
         if fault is not None:
             yield Damage(position, fault)
             return

@@ -323,7 +323,14 @@ class Segment:
             return None
         fault = crc_fault(front, data, at) or _epoch_fault(front, epochs)
         if fault is None and front.base_offset > expected:
-            fault = jump_fault(self.file(), front, position + at, self.size)
+            fault = jump_fault(
+                self.file(),
+                front,
+                position + at,
+                self.size,
+                next_offset=expected,
+                epoch=NO_EPOCH,
+            )
         return fault
 
     def locate(self, offset: int) -> Place:
@@ -373,6 +380,7 @@ class Segment:
         below: int = 1 << 62,
         end: int | None = None,
         epoch: int = NO_EPOCH,
+        synced_below: int = 0,
     ) -> Iterator[Found | Damage]:
         """Every batch from ``position`` on; at the first damaged one its Damage, and no more."""
         return walk(
@@ -383,6 +391,7 @@ class Segment:
             below=min(below, self.base_offset + 2**31),  # what indexes can hold
             epoch=epoch,
             check_crc=check_crc,
+            synced_below=synced_below,
         )
 
     def good_batches(self, position: int, next_offset: int) -> Iterator[Found]:
@@ -461,7 +470,7 @@ class Segment:
         """Take ``place`` as the end, but leave the file: recovery walks on from here and notes
         the batches that are good."""
         position, offset = place
-        self.offsets.truncate_at_position(position)
+        self.offsets.truncate_at(position, offset)
         self.times.truncate_from(offset)
         self.size = position
         self._since_index = 0
@@ -538,7 +547,14 @@ class Segment:
             fault = front_fault(front, next_offset=expected, epoch=NO_EPOCH)
             gap = gap or front.base_offset > expected
             if fault is None and gap and front.last_offset >= offset:
-                fault = jump_fault(self.file(), front, position, self.size)
+                fault = jump_fault(
+                    self.file(),
+                    front,
+                    position,
+                    self.size,
+                    next_offset=start.offset,
+                    epoch=NO_EPOCH,
+                )
                 self._check_crcs(start, position)
             if fault is not None:
                 raise self._damaged(position, fault, expected)
