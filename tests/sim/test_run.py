@@ -15,11 +15,13 @@ import fingerprint
 from cotidal.sim.faults.schedule import draw_schedule
 from cotidal.sim.plan import PLANS
 from cotidal.sim.run import Run, run
+from cotidal.sim.script import parse_script
 from cotidal.sim.trace import Trace
 from cotidal.sim.workloads.consumer import Consumer
 from fingerprint import digest
 
 SHORT = 5
+CORPUS = sorted((Path(__file__).parent / "corpus").glob("*.script"))
 
 
 @pytest.mark.parametrize("name", list(PLANS))
@@ -137,38 +139,17 @@ def test_a_run_under_an_empty_schedule_meets_no_fault() -> None:
     assert not [situation for situation in outcome.seen if situation.startswith("fault")]
 
 
-@pytest.mark.parametrize(
-    ("name", "seed"),
-    [
-        ("lossy-disk", 2016),
-        ("reconfiguration", 2002),
-        ("joining", 8),
-        ("rules", 2),
-        ("harsh", 12),
-        ("harsh", 899),
-        ("harsh", 77),
-        ("harsh", 123),
-        ("harsh", 473),
-        ("harsh", 592),
-        ("bad-disks", 4000),
-    ],
-)
-def test_a_seed_that_ever_failed_holds(name: str, seed: int) -> None:
-    """The corpus: what the simulator once found stays looked at.
-
-    lossy-disk 2016: the log of a deleted topic was adopted by its namesake after a power cut
-    (found before schedules were drawn ahead; the seed is another run since).
-    reconfiguration 2002: a voter that was removed while away never found back to the leader.
-    joining 8: the same, with a leader that it had never known as a voter.
-    rules 2: a leader took a smaller ISR from an answer that had overtaken a higher
-    min.insync.replicas, and committed without members that could still be elected.
-    harsh 12: a controller that lost its office while a topic was being created for somebody who had
-    asked for it could not say so, and stopped.
-    harsh 899: a follower that was cut to where its leader's log begins, inside a batch, waited
-    there for ever.
-    harsh 77, 123, 473, 592: alarms of the checkers that were false: a late fetch was taken for the
-    last one, and deleted records that a slow replica still held were held against it.
-    bad-disks 4000: a node that is no controller could not refuse AssignReplicasToDirs, and stopped.
-    """
-    outcome = run(seed, PLANS[name])
+@pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.stem)
+def test_a_run_that_ever_failed_holds(path: Path) -> None:
+    """The corpus: what the simulator once found stays looked at, whatever plans come to draw. Each
+    file begins with what was found."""
+    seed, plan, schedule, breaks = parse_script(path.read_text(encoding="utf-8"))
+    assert not breaks
+    outcome = run(seed, plan, schedule=schedule)
     assert outcome.broken is None, outcome.sentence
+
+
+def test_every_run_of_the_corpus_says_what_was_found() -> None:
+    assert len(CORPUS) > 10
+    for path in CORPUS:
+        assert path.read_text(encoding="utf-8").startswith("# "), path
