@@ -18,8 +18,9 @@ register broker= [after=]; beat broker= [applied=] [shutdown]
                            offset of the metadata log that the broker has applied
 stop broker=               a controlled shutdown
 cut broker=; heal broker=  the way between this broker and the controller
-propose isr= [from= epoch= partition-epoch= seen=(1@12,2@14) topic-id=]
-                           an AlterPartition made by hand; seen: the broker epochs of its members
+propose isr= [from= broker-epoch= epoch= partition-epoch= seen=(1@12,2@14) topic-id=]
+                           an AlterPartition made by hand; broker-epoch: in which life of its sender
+                           it was sent; seen: the broker epochs of its members
 elect preferred|unclean TOPIC-N; reassign TOPIC-N to=(3,4)|cancel; unregister broker=
 new-controller             the active controller fails over: the next one has heard nobody yet
 tick TIME                  brokers beat, sessions end, leaders shrink their ISR, duties are done
@@ -39,7 +40,7 @@ from cotidal.core.cluster.decide.configs import (
     decide_incremental_alter,
 )
 from cotidal.core.cluster.decide.elections import decide_election
-from cotidal.core.cluster.decide.isr import IsrProposal, Member, decide_isr
+from cotidal.core.cluster.decide.isr import IsrProposal, Member, decide_isr, refuse_sender
 from cotidal.core.cluster.decide.leaders import Election
 from cotidal.core.cluster.decide.reassignment import decide_reassign
 from cotidal.core.cluster.decide.topics import NewTopic, decide_create_topic, decide_delete_topic
@@ -150,7 +151,10 @@ def on_propose(world: ClusterWorld, command: Command) -> None:
             for each in command.numbers("isr")
         ),
     )
-    verdict = decide_isr(world.cluster.controller, sender, asked)
+    life = BrokerEpoch(command.number("broker-epoch", image.brokers[sender].epoch))
+    verdict = refuse_sender(image, sender, life) or decide_isr(
+        world.cluster.controller, sender, asked
+    )
     if isinstance(verdict, Refusal):
         world.cluster.apply(verdict)
     elif verdict.record is None:

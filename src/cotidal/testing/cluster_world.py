@@ -108,12 +108,17 @@ class ClusterWorld(PartitionWorld):
                 self._proposed.append((broker, effect))
 
     def decide_proposals(self) -> None:
-        """Every ISR that was proposed and can be heard is accepted or refused."""
+        """Every ISR that was proposed and can be heard is accepted or refused. A leader that cannot
+        asks until it can, as long as it wants the same."""
+        unheard: list[tuple[Broker, ProposeIsr]] = []
         while self._proposed:
             broker, asked = self._proposed.pop(0)
             if self.cluster.lives[broker.node_id].is_heard:
                 self.answer_isr(broker, self._decide(broker, asked))
                 self.hear_all()
+            elif _still_asks(broker, asked):
+                unheard.append((broker, asked))
+        self._proposed = unheard
 
     def _decide(self, broker: Broker, asked: ProposeIsr) -> IsrAnswered:
         controller = self.cluster.controller
@@ -174,3 +179,8 @@ class ClusterWorld(PartitionWorld):
             self.cluster.pass_time(step)
             if self.cluster.end_offset != before:
                 self.hear_all()
+
+
+def _still_asks(broker: Broker, asked: ProposeIsr) -> bool:
+    leadership = None if broker.replica is None else broker.replica.leadership
+    return leadership is not None and leadership.proposal == asked

@@ -8,6 +8,9 @@ tell broker=              what the controller has committed reaches this broker
 sync broker= [batches=]   a follower asks, the leader answers, the answer arrives
 ask broker=; deliver broker=; lose broker=                      the same in pieces
 fetch replica= epoch= offset= [last-epoch= broker-epoch= to=]   a replica's fetch, made by hand
+send broker= records=(2@1,3@2) [hw=]
+                          an answer to what this follower asks now, made by hand: batches of one
+                          record each, with the epoch of each, as a leader of another house may
 append VALUE... [records= acks= producer= producer-epoch= sequence= timeout= to=]
 read offset= [from= epoch=]; latest [from=]; epoch-end epoch= [from=]   what a consumer asks
 racks 1=east 2=west; nearest rack= offset=                      where a consumer is sent
@@ -25,12 +28,19 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from cotidal.core.partition.effects import AdvanceLogStart
-from cotidal.core.partition.follower import Question, follow
+from cotidal.core.partition.follower import (
+    Answered,
+    LeaderEnds,
+    Question,
+    follow,
+    question,
+)
 from cotidal.core.partition.leader import ACKS_ALL, IsrAnswered, admit_delete
 from cotidal.core.partition.nearest import select_read_replica
 from cotidal.core.partition.reading import Granted, admit_fetch, latest_offset
 from cotidal.core.trace import line, spans
 from cotidal.errors import ErrorCode, Refusal
+from cotidal.testing.memory_log import MemoryLog, batch_of
 from cotidal.testing.partition_world import (
     FIRST_BROKER_EPOCH,
     Broker,
@@ -126,7 +136,10 @@ def on_deliver(world: PartitionWorld, command: Command) -> None:
     broker = world.broker(command.number("broker"))
     if not broker.inbox:
         raise ScriptError(f"nothing is on its way to broker {broker.node_id}")
-    answer = broker.inbox.pop(0)
+    _hear(world, broker, broker.inbox.pop(0))
+
+
+def _hear(world: PartitionWorld, broker: Broker, answer: Answered | LeaderEnds) -> None:
     world.say(broker.node_id, f"hears {line(answer)}")
     world.deliver(broker, answer)
 
@@ -149,6 +162,30 @@ def on_fetch(world: PartitionWorld, command: Command) -> None:
     verdict = world.fetched(leader, sender, asked)
     if not isinstance(verdict, Granted):
         world.say(leader.node_id, line(verdict))
+
+
+def on_send(world: PartitionWorld, command: Command) -> None:
+    broker = world.broker(command.number("broker"))
+    asked = question(broker.living, world.now)
+    if asked is None:
+        raise ScriptError(f"broker {broker.node_id} asks nothing")
+    sent = MemoryLog(asked.offset)
+    for place in command.list_of("records"):
+        offset, _, epoch = place.partition("@")
+        sent.write(
+            batch_of((f"r{offset}",)),
+            base_offset=Offset(int(offset)),
+            epoch=LeaderEpoch(int(epoch)),
+        )
+    answer = Answered(
+        asked,
+        ErrorCode.NONE,
+        Offset(command.number("hw", asked.offset)),
+        asked.start_offset,
+        None,
+        sent.read(asked.offset, below=sent.end),
+    )
+    _hear(world, broker, answer)
 
 
 # --- clients ------------------------------------------------------------------------------------
@@ -337,6 +374,7 @@ COMMANDS: Final[Mapping[str, Callable[[PartitionWorld, Command], None]]] = {
     "deliver": on_deliver,
     "lose": on_lose,
     "fetch": on_fetch,
+    "send": on_send,
     "append": on_append,
     "read": on_read,
     "latest": on_latest,
