@@ -49,6 +49,13 @@ MAXIMAL_ISR_COVERS: Final = (
 HIGH_WATERMARK_WAITS: Final = (
     "the high watermark advances only to what every ISR member has in its log"
 )
+ONLY_ELIGIBLE_HOLD_BACK: Final = (
+    "the high watermark waits for the ISR and for whoever may join it, and for nobody else"
+)
+WRITTEN_BEFORE_TOLD: Final = "no write is acknowledged before the leader's log has it"
+SESSIONS_SERVE_WHAT_IS_WANTED: Final = (
+    "a fetch session serves what it was last told, and no fetch out of its turn"
+)
 CONSUMED_NEVER_CHANGES: Final = "what was read at an offset is what is read there ever after"
 ISR_WELL_FORMED: Final = (
     "ISR and ELR are disjoint parts of the replicas, none fenced; a leader is in the ISR; a full"

@@ -25,6 +25,7 @@ from cotidal.core.partition.follower import on_log_cut
 from cotidal.core.partition.leader import (
     WriteRules,
     become_leader,
+    on_brokers_changed,
     on_partition_changed,
     stop_leading,
 )
@@ -272,8 +273,7 @@ def _refresh_brokers(state: NodeState) -> None:
     _note_fenced(state)
     active = active_brokers(state)
     for hosted in state.hosted.values():
-        if hosted.replica.leadership is not None:
-            hosted.replica.leadership.active = active
+        move(state, hosted, on_brokers_changed, active, state.now)
     for leader in state.followed:
         state.fetch_due[leader] = None
 

@@ -7,7 +7,9 @@ import pytest
 from cotidal.core.partition.effects import CompleteAcks, IsrMember, ProposeIsr, Readable
 from cotidal.core.partition.isr import maximal_isr
 from cotidal.core.partition.leader import (
+    IsrAnswered,
     become_leader,
+    on_brokers_changed,
     on_isr_answered,
     on_partition_changed,
     shrink_isr,
@@ -111,6 +113,23 @@ def test_a_fenced_or_stopping_follower_is_not_proposed() -> None:
     replica = leading(end=10, told=OUTSIDE._replace(active=active))
     fetched(replica, 3, 10)
     assert proposed(replica) is None
+
+
+def test_what_waited_for_a_follower_outside_the_isr_is_committed_when_that_is_fenced() -> (
+    None
+):
+    replica = leading(end=10, told=OUTSIDE)
+    (asked,) = fetched(replica, 3, 10)
+    assert isinstance(asked, ProposeIsr)
+    on_isr_answered(replica, IsrAnswered(asked, ErrorCode.INELIGIBLE_REPLICA), Millis(0))
+    write(replica, 5)
+    fetched(replica, 2, 15)
+    assert replica.high_watermark == 10, "broker 3 was caught up a moment ago, and may join"
+    active = {node: epoch for node, epoch in ACTIVE.items() if node != 3}
+    assert on_brokers_changed(replica, active, Millis(0)) == (
+        Readable(Offset(15), Offset(15)),
+        CompleteAcks(Offset(15)),
+    )
 
 
 def test_a_fetch_of_an_incarnation_that_is_not_the_registered_one_proposes_nobody() -> None:

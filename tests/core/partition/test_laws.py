@@ -39,6 +39,7 @@ from cotidal.core.partition.leader import (
     admit_batch,
     admit_delete,
     become_leader,
+    on_brokers_changed,
     on_isr_answered,
     on_partition_changed,
     shrink_isr,
@@ -310,6 +311,14 @@ def metadata_changes(replica: Replica) -> object:
     return effects
 
 
+def brokers_come_and_go(replica: Replica) -> tuple[object, ...]:
+    effects: tuple[object, ...] = ()
+    for known in ((), (1,), (1, 2), (1, 2, 3)):
+        active = {NodeId(node): BrokerEpoch(100 + node) for node in known}
+        effects += on_brokers_changed(replica, active, NOW)
+    return effects
+
+
 def disk_answers(replica: Replica) -> object:
     """It has written all that it was given, or cut the log, or opened it."""
     if replica.offline_reason is not None:
@@ -352,6 +361,7 @@ EVENTS: tuple[Event, ...] = (
     told_to_stop,
     told_that_nobody_leads,
     metadata_changes,
+    brokers_come_and_go,
     disk_answers,
     segment_rolls,
     consumers_look,

@@ -9,6 +9,14 @@ import pytest
 from cotidal import invariants
 from cotidal.log.metadata_store import METADATA_PARTITION
 from cotidal.messages.records.metadata import BrokerRegistrationChangeRecord
+from cotidal.messages.rpc.apis import ApiKey
+from cotidal.messages.rpc.produce import (
+    PartitionProduceResponse,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from cotidal.node.effects import Respond
+from cotidal.node.events import Ticked
 from cotidal.sim.agenda import SECOND
 from cotidal.sim.checkers.window import hosted_by, image_of, leads_quorum, quorum_of
 from cotidal.sim.plan import PLANS
@@ -16,7 +24,7 @@ from cotidal.sim.process import Process
 from cotidal.sim.run import Run
 from cotidal.sim.violation import Violation, promise_name
 from cotidal.sim.workloads.history import Acked
-from cotidal.values import EpochEntry, LeaderEpoch, NodeId, Offset
+from cotidal.values import EpochEntry, LeaderEpoch, NodeId, Offset, WallMillis
 from simulated import ORDERS, calm_run, controller_of, leader_of
 
 
@@ -67,7 +75,55 @@ def count_fewer_than_the_controller(run: Run) -> None:
 
 def advance_past_a_follower(run: Run) -> None:
     replica = hosted_by(leader_of(run, ORDERS))[ORDERS].replica
-    run.watch._steps._look_at_advance(ORDERS, replica.topic_id, replica.end_offset + 1)
+    assert replica.leadership is not None
+    past = replica.end_offset + 1
+    run.watch._steps._look_at_advance(ORDERS, replica.topic_id, past, replica.leadership)
+
+
+def advance_past_who_is_about_to_join(run: Run) -> None:
+    """The controller does not have it in the ISR yet; the leader has proposed it."""
+    replica = hosted_by(leader_of(run, ORDERS))[ORDERS].replica
+    assert replica.leadership is not None
+    topic = run.watch.ghost.image.topics[ORDERS.topic]
+    told = topic.partitions[ORDERS.partition]
+    alone = told._replace(isr=(told.leader,))
+    topic.partitions[ORDERS.partition] = alone
+    process = run.world.machines[replica.leadership.isr[-1]].process
+    assert process is not None
+    log = process.disk.log_of(ORDERS)
+    assert log is not None
+    log.truncate_to(Offset(1))
+    run.watch._steps._look_at_advance(
+        ORDERS, replica.topic_id, replica.high_watermark, replica.leadership
+    )
+
+
+def hold_the_high_watermark_back(run: Run) -> None:
+    leader = leader_of(run, ORDERS)
+    replica = hosted_by(leader)[ORDERS].replica
+    assert replica.leadership is not None
+    replica.high_watermark = Offset(0)
+    run.watch._steps._look_for_delay(leader, replica, replica.leadership)
+
+
+def acknowledge_what_is_not_written(run: Run) -> None:
+    leader = leader_of(run, ORDERS)
+    end = hosted_by(leader)[ORDERS].replica.end_offset
+    told = PartitionProduceResponse(partition_index=0, base_offset=end)
+    message = ProduceResponse((TopicProduceResponse("orders", partition_responses=(told,)),))
+    respond = Respond(1, ApiKey.PRODUCE, 9, 1, message)
+    run.watch._acks.look(leader, Ticked(WallMillis(0)), (respond,))
+
+
+def join_without_what_is_committed(run: Run) -> None:
+    process = follower_of(run)
+    replica = hosted_by(process)[ORDERS].replica
+    seen = run.watch.ghost.partition(replica.topic_id, ORDERS.partition)
+    seen.true_high_watermark = replica.end_offset + 1
+    told = run.watch.ghost.told(ORDERS)
+    assert told is not None
+    before = told._replace(isr=tuple(node for node in told.isr if node != process.node_id))
+    run.watch._logs.on_partition_changed(ORDERS, before, told)
 
 
 def join_before_fetching(run: Run) -> None:
@@ -241,6 +297,10 @@ BROKEN = [
     (register_with_an_older_epoch, "ONE_LEADER_PER_EPOCH"),
     (count_fewer_than_the_controller, "MAXIMAL_ISR_COVERS"),
     (advance_past_a_follower, "HIGH_WATERMARK_WAITS"),
+    (advance_past_who_is_about_to_join, "HIGH_WATERMARK_WAITS"),
+    (hold_the_high_watermark_back, "ONLY_ELIGIBLE_HOLD_BACK"),
+    (acknowledge_what_is_not_written, "WRITTEN_BEFORE_TOLD"),
+    (join_without_what_is_committed, "ELIGIBLE_HOLD_COMMITTED"),
     (join_before_fetching, "JOINS_AFTER_FETCH"),
     (acknowledge_what_nobody_wrote, "LEADER_HOLDS_ACKED"),
     (lose_what_was_acknowledged, "ACKED_IS_KEPT"),
@@ -341,6 +401,7 @@ ELSEWHERE = {
     "ELECTED_FROM_ELIGIBLE",  # test_metadata.py
     "SNAPSHOT_IS_COMMITTED",  # test_snapshots.py
     "READS_REACH_THE_END",  # test_run.py
+    "SESSIONS_SERVE_WHAT_IS_WANTED",  # workloads/test_fetch_session.py
     "TOPICS_STAY_APART",  # workloads/test_scribbler.py
 }
 """Shown broken in other files."""

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from cotidal.messages.rpc.fetch import FetchPartition
+import pytest
+
+from cotidal.messages.rpc.fetch import (
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchResponse,
+    PartitionData,
+)
+from cotidal.sim.violation import Violation
 from cotidal.sim.workloads.fetch_session import FetchSession
 from cotidal.values import TopicPartition
+from simulated import calm_run
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 0)
 
@@ -55,3 +64,39 @@ def test_what_may_not_have_arrived_is_told_again() -> None:
     told = session.tell({A: at(5), B: at(0)})
     assert told.session_epoch == 1
     assert told.asked == {A: at(5)}
+
+
+def test_an_epoch_that_was_skipped_is_out_of_turn() -> None:
+    session = begun()
+    session.skip()
+    session.tell({A: at(5), B: at(0)})
+    assert session.is_out_of_turn
+
+
+def test_where_an_answer_was_lost_nobody_can_tell_which_epoch_is_due() -> None:
+    session = begun()
+    session.tell({A: at(5), B: at(0)})
+    session.repeat()
+    session.skip()
+    session.tell({A: at(5), B: at(0)})
+    assert not session.is_sure
+    assert not session.is_out_of_turn
+    session.forget()
+    session.tell({A: at(5), B: at(0)})
+    assert session.is_sure
+
+
+def test_a_consumer_that_is_served_out_of_turn_says_so() -> None:
+    consumer = next(each for each in calm_run().consumers if each._sessions)
+    assert consumer._sessions is not None
+    address, session = next(iter(consumer._sessions.items()))
+    session.skip()
+    with pytest.raises(Violation, match="skipped an epoch"):
+        consumer._on_reply(address, {}, FetchResponse(session_id=session._id))
+
+
+def test_a_consumer_that_is_told_of_what_it_did_not_ask_for_says_so() -> None:
+    consumer = calm_run().consumers[0]
+    told = FetchableTopicResponse(topic="orders", partitions=(PartitionData(partition_index=0),))
+    with pytest.raises(Violation, match="is told of orders-0"):
+        consumer._on_reply(consumer.anyone(), {}, FetchResponse(responses=(told,)))

@@ -16,6 +16,7 @@ still below min.insync.replicas: eligible replicas outside the ISR may be electe
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from cotidal.core.partition.effects import (
@@ -150,6 +151,17 @@ def on_partition_changed(
         leadership.partition_epoch = told.partition_epoch
         leadership.isr = told.isr
         _assign_followers(leadership, told)
+    return advance_high_watermark(replica, now)
+
+
+def on_brokers_changed(
+    replica: Replica, active: Mapping[NodeId, BrokerEpoch], now: Millis
+) -> tuple[PartitionEffect, ...]:
+    """Others may be in an ISR than before: nobody waits for one who may not any more."""
+    leadership = replica.leadership
+    if leadership is None:
+        return ()
+    leadership.active = active
     return advance_high_watermark(replica, now)
 
 

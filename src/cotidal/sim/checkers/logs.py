@@ -10,6 +10,7 @@ from its beginning, and must come to the same view of them.
 
 from __future__ import annotations
 
+from cotidal.core.cluster.image import Partition
 from cotidal.core.partition.replica import Replica
 from cotidal.invariants import (
     ACKED_IS_KEPT,
@@ -234,6 +235,27 @@ class LogChecker:
                     continue
                 for member in (*told.isr, *told.elr):
                     self._look_at_member(partition, member, seen)
+
+    def on_partition_changed(
+        self, partition: TopicPartition, before: Partition, after: Partition
+    ) -> None:
+        """Whoever has just joined an ISR has all that is committed: not only when the next sweep
+        looks, for it may have caught up by then."""
+        topic = self._ghost.image.topics.get(partition.topic)
+        if topic is None or ELIGIBLE_HOLD_COMMITTED in self._exempt:
+            return
+        for member in after.isr:
+            process = self._world.machines[member].process
+            if member not in before.isr and process is not None:
+                self.read_logs(process)  # its log may be another one than at the last sweep
+                seen = self._ghost.partition(topic.topic_id, partition.partition)
+                self._look_at_member(partition, member, seen)
+
+    def on_fenced(self, node_id: NodeId) -> None: ...
+
+    def on_registered(self, node_id: NodeId) -> None: ...
+
+    def on_unregistered(self, node_id: NodeId) -> None: ...
 
     def _look_at_member(
         self, partition: TopicPartition, member: NodeId, seen: PartitionGhost

@@ -22,6 +22,7 @@ from cotidal.invariants import (
     METADATA_ASCENDS,
     ONE_LEADER_PER_EPOCH,
     ONE_QUORUM_LEADER,
+    ONLY_ELIGIBLE_HOLD_BACK,
     QUORUM_LEADER_HOLDS_COMMITTED,
     VOTE_ONCE_PER_EPOCH,
 )
@@ -40,6 +41,7 @@ from cotidal.sim.checkers.window import (
     applied_by,
     broker_epoch_of,
     hosted_by,
+    image_of,
     leads_quorum,
     quorum_of,
 )
@@ -156,7 +158,8 @@ class StepChecker:
             seen.watermarks[node_id] = (incarnation, epoch, watermark)
             if watermark > seen.true_high_watermark:
                 seen.true_high_watermark = watermark
-                self._look_at_advance(partition, replica.topic_id, watermark)
+                self._look_at_advance(partition, replica.topic_id, watermark, leader)
+        self._look_for_delay(process, replica, leader)
         told = self._ghost.told_of(partition, replica.topic_id)
         if told is not None:
             looked_at = (leader, leader.isr, leader.proposal, told)
@@ -179,12 +182,37 @@ class StepChecker:
                     f" ISR {told.isr}, ELR {told.elr}",
                 )
 
-    def _look_at_advance(self, partition: TopicPartition, topic_id: Uuid, watermark: int) -> None:
-        """The high watermark has just moved: every member of the ISR has reached it."""
+    def _look_for_delay(self, process: Process, replica: Replica, leader: Leadership) -> None:
+        """What everybody has who may be in the ISR, as the leader's own metadata says, is
+        committed. Who is caught up, and so really waited for, is not asked here."""
+        if replica.high_watermark == replica.end_offset or len(leader.isr) < leader.min_isr:
+            return
+        brokers, members = image_of(process).brokers, maximal_isr(leader)
+        reached: int = replica.end_offset
+        for node_id, progress in leader.followers.items():
+            broker = brokers.get(node_id)
+            if node_id in members or (broker is not None and broker.active):
+                reached = min(reached, progress.end_offset)
+        if replica.high_watermark < reached:
+            raise Violation(
+                ONLY_ELIGIBLE_HOLD_BACK,
+                f"{replica.partition} at node {process.node_id}: everybody in the ISR {members}, or"
+                f" active, has {reached}, and the high watermark is {replica.high_watermark}",
+            )
+
+    def _look_at_advance(
+        self, partition: TopicPartition, topic_id: Uuid, watermark: int, leader: Leadership
+    ) -> None:
+        """The high watermark has just moved: every member of the ISR has reached it, and whoever
+        is about to be one."""
         told = self._ghost.told_of(partition, topic_id)
         if told is None or HIGH_WATERMARK_WAITS in self._exempt:
             return
-        for member in told.isr:
+        members = told.isr
+        if told.leader_epoch == leader.epoch:
+            counted = (node for node in maximal_isr(leader) if self._is_as_seen(leader, node))
+            members = tuple(dict.fromkeys((*members, *counted)))
+        for member in members:
             end = self.end_of(member, partition)
             if end is not None and end < watermark:
                 raise Violation(
@@ -192,6 +220,15 @@ class StepChecker:
                     f"{partition}: the high watermark is {watermark}, and node {member} of the ISR"
                     f" ends at {end}",
                 )
+
+    def _is_as_seen(self, leader: Leadership, follower: NodeId) -> bool:
+        """The life of a follower of which its leader knows is the one that it is in."""
+        progress, process = leader.followers.get(follower), self._world.machines[follower].process
+        return (
+            progress is not None
+            and process is not None
+            and progress.broker_epoch == broker_epoch_of(process)
+        )
 
     def end_of(self, member: NodeId, partition: TopicPartition) -> int | None:
         """Where the log of an eligible replica ends; None if it is not there to be looked at."""

@@ -6,6 +6,7 @@ from typing import Final
 
 from cotidal.node.effects import Effect
 from cotidal.node.events import Event
+from cotidal.sim.checkers.acks import AckChecker
 from cotidal.sim.checkers.fences import FenceChecker
 from cotidal.sim.checkers.ghost import Ghost
 from cotidal.sim.checkers.logs import LogChecker
@@ -30,12 +31,15 @@ class Watch(Watcher):
         self.metadata.listeners.append(FenceChecker(world, self.ghost))
         self._steps = StepChecker(world, self.ghost, self.metadata, exempt)
         self._logs = LogChecker(world, self.ghost, self._steps, history, exempt)
+        self._acks = AckChecker()
+        self.metadata.listeners.append(self._logs)
         self._until_sweep = SWEEP_STEPS
         self._until_audit = AUDIT_SWEEPS
         self._directories: dict[NodeId, Uuid] = {}
 
     def on_stepped(self, process: Process, event: Event, effects: tuple[Effect, ...]) -> None:
         self._steps.look(process, event)
+        self._acks.look(process, event, effects)
         if state_of(process).stopping:
             self._logs.read_logs(process)  # its logs may be closed next
         self._until_sweep -= 1

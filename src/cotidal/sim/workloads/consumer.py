@@ -14,7 +14,11 @@ from __future__ import annotations
 from typing import Final
 
 from cotidal.errors import ErrorCode
-from cotidal.invariants import CONSUMED_NEVER_CHANGES, OFFSETS_CONTIGUOUS
+from cotidal.invariants import (
+    CONSUMED_NEVER_CHANGES,
+    OFFSETS_CONTIGUOUS,
+    SESSIONS_SERVE_WHAT_IS_WANTED,
+)
 from cotidal.messages.rpc.apis import ApiKey
 from cotidal.messages.rpc.fetch import (
     FetchPartition,
@@ -212,11 +216,18 @@ class Consumer(Client):
         if not self._on_session(address, reply):
             self.after(1 + self.draw(5 * MS), self._fetch, address)
             return
+        sure = self._sessions is None or self._sessions[address].is_sure
         names = {topic_id: name for name, topic_id in self.topic_ids.items()}
         for topic in reply.responses:
             name = topic.topic or names.get(topic.topic_id, "")
             for told in topic.partitions:
                 partition = TopicPartition(name, told.partition_index)
+                if sure and partition not in offsets:
+                    raise Violation(
+                        SESSIONS_SERVE_WHAT_IS_WANTED,
+                        f"{self.name} is told of {partition} and asked {address[0]} for"
+                        f" {', '.join(map(str, offsets))}",
+                    )
                 if partition in offsets and offsets[partition] == self._places[partition].offset:
                     self._take(partition, told, address)
         if self.restless and self.draw(BEGIN_AGAIN_ONE_IN) == 0:
@@ -243,6 +254,11 @@ class Consumer(Client):
             self._probes.see(seen.SESSION_REFUSED)
             session.forget()
             return False
+        if session.is_out_of_turn:
+            raise Violation(
+                SESSIONS_SERVE_WHAT_IS_WANTED,
+                f"{self.name} skipped an epoch of its session with {address[0]}, and is served",
+            )
         session.on_answer(reply.session_id)
         return True
 

@@ -31,7 +31,7 @@ class Told(NamedTuple):
 class FetchSession:
     """With one node."""
 
-    __slots__ = ("_before", "_epoch", "_id", "_known")
+    __slots__ = ("_before", "_epoch", "_id", "_known", "is_out_of_turn", "is_sure")
 
     def __init__(self) -> None:
         self._id = 0
@@ -40,11 +40,16 @@ class FetchSession:
         """What the node was told last."""
         self._before: dict[TopicPartition, FetchPartition] = {}
         """What it knows if that did not reach it."""
+        self.is_sure = True
+        """Every question of this session was answered: what the node knows is known here."""
+        self.is_out_of_turn = False
+        """The last question came with an epoch that the node cannot expect."""
 
     def tell(self, wanted: dict[TopicPartition, FetchPartition]) -> Told:
         """What is to be said so that the node knows what is wanted."""
         self._before = self._known
         if self._epoch == NEW_SESSION:
+            self.is_sure, self.is_out_of_turn = True, False
             self._known = dict(wanted)
             return Told(self._id, NEW_SESSION, wanted, ())
         changed = {each: asked for each, asked in wanted.items() if self._known.get(each) != asked}
@@ -67,11 +72,13 @@ class FetchSession:
     def repeat(self) -> None:
         """There was no answer: go on as if the node had not been asked. If it had, it refuses."""
         self._known = self._before
+        self.is_sure = False
 
     def skip(self) -> None:
         """As if an answer had been lost that the node has sent."""
         if self._epoch != NEW_SESSION:
             self._epoch += 1
+            self.is_out_of_turn = self.is_sure
 
 
 def forgotten_topics(
