@@ -8,6 +8,9 @@ across connections anything may overtake anything. What can happen:
   blocked    a link (one direction between two hosts) passes nothing; what is sent waits and goes on
              when the link is open again, unless one end has given the connection up by then
   broken     the two ends learn of it separately, so one may go on sending into the void
+  flaky      of the answers that a host sends, some are lost together with their connection: they
+             were asked, and did what they were asked to, and whoever asked cannot know. If it asks
+             again, the same request arrives twice: the only way in which TCP lets anything double
   refused    the host is up and nobody listens; a host without power does not answer at all
   reset      a killed process: its kernel tells every peer; a host without power tells nobody
 
@@ -29,6 +32,8 @@ Address = tuple[str, int]
 CONNECT_TIMEOUT_US: Final = 3 * SECOND
 SILENCE_MIN_US: Final = 1 * SECOND
 SILENCE_SPREAD_US: Final = 20 * SECOND
+ANSWERS_PER_LOSS: Final = 8
+"""Of a flaky host's answers one in so many is lost, on average."""
 
 
 class Caller(Protocol):
@@ -72,11 +77,13 @@ class Link:
 class Host:
     """A place on the network. A process that stops leaves; the host stays."""
 
-    __slots__ = ("id", "listeners", "powered")
+    __slots__ = ("flaky", "id", "listeners", "powered")
 
     def __init__(self, id_: HostId) -> None:
         self.id = id_
         self.powered = True
+        self.flaky: Entropy | None = None
+        """Says which of its answers are lost, while some are."""
         self.listeners: dict[int, Listener] = {}
 
 
@@ -192,6 +199,10 @@ class Network:
         for again, args in stalled:
             again(*args)
 
+    def make_flaky(self, id_: HostId, entropy: Entropy | None) -> None:
+        """Answers of this host may be lost from now on; with None, none is any more."""
+        self._hosts[id_].flaky = entropy
+
     def break_connection(self, connection: Connection, entropy: Entropy) -> None:
         """Something between the two gives it up; each end learns of it in its own time."""
         for side in (connection.caller, connection.callee):
@@ -299,7 +310,11 @@ class Network:
 
     def _deliver(self, connection: Connection, source: _Side, target: _Side, data: bytes) -> None:
         if target.open and target.end is not None:
-            target.end.on_bytes(connection, data)
+            flaky = source.host.flaky if source is connection.callee else None
+            if flaky is not None and flaky.below(ANSWERS_PER_LOSS) == 0:
+                self._lose(connection, target)
+            else:
+                target.end.on_bytes(connection, data)
         elif source.open and target.host.powered:  # bytes for a connection that nobody knows
             self._carry(target, source, self._lose, connection, source)
 

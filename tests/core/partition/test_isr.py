@@ -115,9 +115,7 @@ def test_a_fenced_or_stopping_follower_is_not_proposed() -> None:
     assert proposed(replica) is None
 
 
-def test_what_waited_for_a_follower_outside_the_isr_is_committed_when_that_is_fenced() -> (
-    None
-):
+def test_what_waited_for_a_follower_outside_the_isr_is_committed_when_that_is_fenced() -> None:
     replica = leading(end=10, told=OUTSIDE)
     (asked,) = fetched(replica, 3, 10)
     assert isinstance(asked, ProposeIsr)

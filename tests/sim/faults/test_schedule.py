@@ -21,6 +21,7 @@ LINES = (
     "at 1.000 isolate 3 for 2.000",
     "at 1.000 sever 1 2 for 2.000",
     "at 1.000 deafen 1 2 for 2.000",
+    "at 1.000 flaky 2 for 2.000",
     "at 1.000 slow-link 1 2 by 0.400 for 2.000",
     "at 1.000 slow-disk 1 by 0.140 for 2.000",
     "at 1.000 clock-jump 1 by -1800.500",

@@ -54,12 +54,15 @@ class Nemesis:
             "isolate": self._isolate,
             "sever": self._sever,
             "deafen": self._deafen,
+            "flaky": self._flaky,
             "slow-link": self._slow_link,
             "slow-disk": self._slow_disk,
             "clock-jump": self._clock_jump,
         }
         self._apart: list[tuple[HostId, HostId]] = []
         self._slowed: list[tuple[HostId, HostId]] = []
+        self._flaking: dict[HostId, Command] = {}
+        """The latest command for each host whose answers are lost."""
         self._broken: dict[Machine, None] = {}
         """Machines with a disk that fails."""
 
@@ -78,8 +81,11 @@ class Nemesis:
             network.unblock(source, target)
         for source, target in self._slowed:
             _quicken(network.link(source, target))
+        for host in self._flaking:
+            network.make_flaky(host, None)
         self._apart.clear()
         self._slowed.clear()
+        self._flaking.clear()
         for machine in list(self._broken):
             self._replace_disk(machine)
         for machine in self._world.machines.values():
@@ -299,6 +305,18 @@ class Nemesis:
         if (source, target) in self._slowed:
             self._slowed.remove((source, target))
             _quicken(self._world.network.link(source, target))
+
+    def _flaky(self, command: Command) -> bool:
+        host = self._machine(command).host
+        self._flaking[host] = command
+        self._world.network.make_flaky(host, self._luck(command))
+        self._later(command.for_ms, self._steady, host, command)
+        return True
+
+    def _steady(self, host: HostId, command: Command) -> None:
+        if self._flaking.get(host) is command:
+            del self._flaking[host]
+            self._world.network.make_flaky(host, None)
 
     # Machines
 

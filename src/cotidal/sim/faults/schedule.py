@@ -17,6 +17,8 @@ silent, which bytes a disk loses) comes from an entropy of its own (nemesis.py).
   isolate N for T        N and every other node lose each other; clients still reach it
   sever N M for T        two nodes lose each other
   deafen N M for T       N does not hear M
+  flaky N for T          of the answers of N, to nodes and clients, one in eight is lost with its
+                         connection; what was asked is done all the same
   slow-link N M by D for T      from N to M everything takes D longer
   slow-disk N by D for T        one job in four takes up to D
   clock-jump N by D      the wall clock is off by D
@@ -104,6 +106,7 @@ FORMS: Final[dict[str, Form]] = {
     "isolate": Form(1),
     "sever": Form(2),
     "deafen": Form(2),
+    "flaky": Form(1),
     "slow-link": Form(2, by=True),
     "slow-disk": Form(1, by=True),
     "clock-jump": Form(1, by=True, lasts=False),
@@ -232,6 +235,8 @@ class _Draw:
             case "slow-disk":
                 by_ms, for_ms = self._below(SLOW_DISK_MS), self._while(APART_SPREAD_MS)
                 return [Command(at_ms, name, (self._node(),), by_ms, for_ms)]
+            case "flaky":
+                return [Command(at_ms, name, (self._node(),), 0, self._while(APART_SPREAD_MS))]
             case "clock-jump":
                 return [Command(at_ms, name, (self._node(),), self._below(2 * HOUR_MS) - HOUR_MS)]
             case _:
