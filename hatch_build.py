@@ -67,6 +67,7 @@ PLAIN: Final = (
     "core/*/events.py",
     "node/effects.py",
     "node/events.py",
+    "node/happenings.py",
 )
 """Of these: values only, or work that is done elsewhere."""
 

@@ -56,7 +56,6 @@ PENDING: Final[Mapping[str, str]] = {
     "log.dir.failure.timeout.ms": "a failed directory is named in every heartbeat",
     "producer.id.expiration.check.interval.ms": "it is looked at together with retention",
     "*preallocate": "segments grow as they are written",
-    "cotidal.events.enable": "there is no console",
 }
 """Names (as patterns) that are checked and kept but change nothing yet, and why."""
 

@@ -28,6 +28,20 @@ FETCH_WAIT_MAX_MS: Final = 300_000
 PARTITIONS_PER_REQUEST_MAX: Final = 200_000
 """Partitions one request may name. Kafka has clusters of this size; more is an attack."""
 
+EVENTS_QUEUED_MAX: Final = 10_000
+"""Happenings that wait to be written to __cotidal_events: about 4 MB. The death of a broker is two
+for each of its partitions; what does not fit is dropped, and counted."""
+
+EVENTS_PER_WRITE_MAX: Final = 250
+"""Of one batch: 1 to 2 ms to encode, so that no client waits for longer behind it."""
+
+EVENT_WRITE_ATTEMPTS_MAX: Final = 8
+"""A batch that nobody takes is dropped after these: about ten seconds with the pauses between."""
+
+HEALTH_PARTITIONS_MAX: Final = 100
+"""Partitions in one health sample, about 250 bytes each, so that a broker writes 25 KB a second at
+most. Those left out come first in the next one."""
+
 # broker
 
 FRAME_BYTES_MAX: Final = 100 * MIB
@@ -98,6 +112,10 @@ METRICS_REQUEST_BYTES_MAX: Final = 8 * KIB
 
 METRICS_CONNECTIONS_MAX: Final = 32
 """Scrapers at once: one Prometheus, a colleague's curl, a probe, and room."""
+
+METRICS_PARTITIONS_MAX: Final = 1_000
+"""Partitions that a scrape lists one by one, those that are not well first: at three replicas some
+8,000 lines, 600 KB and 15 ms. Totals count all of them."""
 
 MALLOC_MMAP_THRESHOLD_BYTES: Final = 32 * MIB
 """glibc's largest. Below it a freed request stays on the heap for the next one."""

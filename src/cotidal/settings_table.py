@@ -493,8 +493,8 @@ _OUR_ROWS: Final = (
     Setting("cotidal.metrics.port", _I, None, "Port of /metrics and /healthz; 0: any free one; "
             "absent: none.", Range(0, 65535)),
     Setting("cotidal.metrics.host", _S, "localhost", "Address on which that port listens."),
-    Setting("cotidal.events.enable", _B, "false", "Let the console follow this node's events and "
-            "effects as they happen."),
+    Setting("cotidal.events.enable", _B, "false", "Write what happens to replication to the topic "
+            "__cotidal_events. cotidal up sets it to true."),
 )  # fmt: skip
 
 REFUSED: Final[Mapping[str, str]] = {

@@ -23,7 +23,7 @@ from cotidal.wire.batch import read_batches, stamp_prefix
 from cotidal.wire.inspection import inspected
 from cotidal.wire.metadata_batch import read_metadata_batches
 from cotidal.wire.metadata_snapshot import decode_metadata_snapshot, encode_metadata_snapshot
-from cotidal.wire.records import Record, build_batch
+from cotidal.wire.records import Record, build_batch, values_batch
 
 WALL = 1_700_000_000_000
 
@@ -83,7 +83,7 @@ class LoneNode:
             log_dirs=log_dirs,
             voters=voters,
         )
-        self.node = Node(config, Entropy(seed), read_metadata_batches, inspected)
+        self.node = Node(config, Entropy(seed), read_metadata_batches, inspected, values_batch)
         self.now = 1_000
         self.hold: set[type] = set()
         self.held: deque[Any] = deque()

@@ -26,7 +26,11 @@ from cotidal.messages.rpc.broker_registration import (
     Feature,
     Listener,
 )
-from cotidal.messages.rpc.create_topics import CreatableTopic, CreateTopicsRequest
+from cotidal.messages.rpc.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
 from cotidal.values import BrokerEpoch, NodeId, Offset, Uuid
 
 CREATE_VERSION: Final = 7
@@ -44,6 +48,24 @@ def creation(names: tuple[str, ...], *, timeout_ms: int) -> CreateTopicsRequest:
     """Topics as their defaults have them."""
     topics = tuple(CreatableTopic(name, BY_DEFAULT, BY_DEFAULT) for name in names)
     return CreateTopicsRequest(topics, timeout_ms)
+
+
+EVENTS_CONFIGS: Final = (
+    ("cleanup.policy", "delete"),
+    ("retention.ms", str(24 * 3600 * 1000)),
+    ("retention.bytes", str(1 << 30)),
+    ("segment.ms", str(3600 * 1000)),  # so that retention finds something to delete
+    ("min.insync.replicas", "1"),  # it is read most eagerly when replicas are missing
+)
+
+
+def creation_of_events(
+    name: str, *, replication_factor: int, timeout_ms: int
+) -> CreateTopicsRequest:
+    """The topic in which nodes tell what happens: one partition, so that it has one order."""
+    configs = tuple(CreatableTopicConfig(*pair) for pair in EVENTS_CONFIGS)
+    topic = CreatableTopic(name, 1, replication_factor, (), configs)
+    return CreateTopicsRequest((topic,), timeout_ms)
 
 
 def alter_partition(

@@ -57,6 +57,7 @@ from cotidal.node.node import Node
 from cotidal.values import BrokerEpoch
 from cotidal.wire.inspection import inspected
 from cotidal.wire.metadata_batch import read_metadata_batches
+from cotidal.wire.records import values_batch
 
 EXIT_STOPPED: Final = 0
 EXIT_FAILED: Final = 1
@@ -131,6 +132,7 @@ class Running:
             Entropy(int.from_bytes(os.urandom(8), "big")),
             read_metadata_batches,
             inspected,
+            values_batch,
         )
         self._driver = Driver(
             self._node, loop, journal=journal, counters=counters, on_fault=self._on_fault

@@ -95,7 +95,7 @@ def command(
     beside = int(controllers or 0)
     if chaos and brokers + beside == 1:
         raise click.UsageError("one broker has no links to disturb: add --brokers 3")
-    overrides = parse_settings(override)
+    overrides = {"cotidal.events.enable": "true"} | parse_settings(override)
     if brokers + beside > 1:
         for name in EACH_ITS_OWN:
             if name in overrides:

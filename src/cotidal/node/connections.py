@@ -154,5 +154,10 @@ class Inward(Connection):
         self.replies: list[tuple[int, object]] = []
         """(call, answer), taken up at the end of the step."""
 
+    def open_slot(self, request: Request) -> Slot:
+        """Kept nowhere: there is no order in which they must be answered."""
+        return Slot(self, request)
+
     def answer(self, slot: Slot, reply: object, out: list[Effect]) -> None:
+        slot.parked = None
         self.replies.append((slot.request.correlation_id, reply))

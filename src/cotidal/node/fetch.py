@@ -407,6 +407,7 @@ def _answer(
             if pending.replica is not None and asked.hosted is not None and told.records:
                 size_bytes = len(told.records.data)
                 throttles.on_sent(state, asked.hosted, pending.replica.node_id, size_bytes)
+            _count(state, pending, asked, data[position])
         if last != fetched.topic:
             last = fetched.topic
             topics.append((last.name, last.topic_id, []))
@@ -422,6 +423,20 @@ def _answer(
         api.response(topics, session_id=0 if session is None else session.id),
         state.out,
     )
+
+
+def _count(
+    state: NodeState, pending: PendingFetch, asked: Asked, data: bytes | memoryview | str
+) -> None:
+    """Who took how much, and from whom."""
+    tally = state.tally
+    size = 0 if isinstance(data, str) else len(data)
+    if pending.replica is not None:
+        tally.replicated_out_bytes += size
+    elif asked.hosted is not None and asked.hosted.replica.leadership is not None:
+        tally.fetched_from_leader_bytes += size
+    else:
+        tally.fetched_from_follower_bytes += size
 
 
 def _is_news(fetched: FetchedPartition, told: PartitionData) -> bool:

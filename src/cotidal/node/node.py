@@ -31,6 +31,7 @@ from cotidal.messages.rpc.metadata import MetadataRequest
 from cotidal.messages.rpc.produce import ProduceRequest
 from cotidal.node import (
     acks,
+    chronicle,
     controller,
     decisions,
     doubts,
@@ -100,13 +101,16 @@ class Node:
         entropy: Entropy,
         reader: MetadataReader,
         inspect: RecordInspector,
+        events: chronicle.EventsWriter | None = None,
     ) -> None:
-        """``reader`` and ``inspect`` look into batches, which a node itself never does."""
+        """``reader`` and ``inspect`` look into batches, which a node itself never does; ``events``
+        makes those of ``__cotidal_events``: without it nothing is told there."""
         state = self._state = NodeState(config, entropy)
         state.inspect = inspect
         state.controller = ControllerDuty()
         state.quorum = QuorumDuty(state, reader)
         state.life = lifecycle.Life()
+        state.chronicle = chronicle.Chronicle(events)
         self._view = NodeView(state)
 
     def step(self, event: Event, now: Millis) -> tuple[Effect, ...]:
@@ -185,6 +189,7 @@ class Node:
                 quorum.next_deadline(state),
                 controller.next_deadline(state),
                 housekeeping.next_deadline(state),
+                chronicle.next_deadline(state),
             )
         return _earliest(
             state.control_deadline,
@@ -282,6 +287,10 @@ class Node:
                 pass  # somebody listens there
             case voters.Probed():
                 voters.on_probed(state, owner, message)
+            case chronicle.Writing():
+                chronicle.on_written(state, message)
+            case chronicle.Creating():
+                chronicle.on_created(state)
             case _:
                 raise AssertionError(owner)
 
@@ -315,6 +324,10 @@ class Node:
                 controller.on_probe_failed(state, owner, refused=event.refused)
             case voters.Probed():
                 voters.on_not_probed(state, owner, event.reason)
+            case chronicle.Writing():
+                chronicle.on_failed(state)
+            case chronicle.Creating():
+                chronicle.on_created(state)
             case _:
                 raise AssertionError(owner)
 
@@ -416,6 +429,7 @@ class Node:
         if state.parked_produces:
             acks.on_ticked(state)
         housekeeping.on_ticked(state)
+        chronicle.on_ticked(state)
         proposals.on_ticked(state)
         fetchers.on_ticked(state)
         controller.on_ticked(state)

@@ -23,13 +23,14 @@ from cotidal.core.cluster.registered import LOST_DIRECTORY, MIGRATING_DIRECTORY,
 from cotidal.core.partition.effects import LeadershipLost
 from cotidal.core.partition.replica import on_log_failed
 from cotidal.core.trace.told import count
-from cotidal.node import fetchers, housing
+from cotidal.node import chronicle, fetchers, housing
 from cotidal.node.effects import Fault, Note, TruncateTo
 from cotidal.node.events import DirectoryFailed, LogFailed
+from cotidal.node.happenings import DirectoryOffline, LogOffline
 from cotidal.node.hosting import Hosted
 from cotidal.node.partition_effects import obey
 from cotidal.node.state import NodeState
-from cotidal.values import NO_NODE, ZERO_UUID, Offset
+from cotidal.values import NO_NODE, ZERO_UUID, Offset, uuid_text
 
 ADVICE_DISK = "mend the disk and restart this node to open it again"
 ADVICE_FAULT = "please report the lines above; it is opened again when this node restarts"
@@ -61,6 +62,7 @@ def on_faults(state: NodeState) -> None:
         if hosted is not None:
             reason = hosted.replica.offline_reason or f"{partition}: {fault} does not hold"
             on_log_failed(hosted.replica, reason)
+            chronicle.tell(state, LogOffline(*partition, reason))
             state.out.append(Note("error", f"{reason}; this replica is offline: {ADVICE_FAULT}"))
             take_offline(state, hosted, reason)
 
@@ -71,6 +73,7 @@ def take_offline(
     """``damaged_at``: below it all is well, and a cut there mends it; None if that is not so."""
     replica = hosted.replica
     if replica.offline_reason is None:
+        chronicle.tell(state, LogOffline(*replica.partition, reason))
         advice = ADVICE_DISK if damaged_at is None else ADVICE_DAMAGE
         state.out.append(Note("error", f"{reason}; this replica is offline: {advice}"))
     hosted.damaged_at = damaged_at
@@ -108,7 +111,10 @@ def on_directory_failed(state: NodeState, event: DirectoryFailed) -> None:
     logs = [each for each in state.hosted.values() if each.directory == event.directory]
     offline = f"{count(len(logs), 'replica')} in it went offline"
     state.out.append(Note("error", f"{event.reason}; {offline}: {ADVICE_DISK}"))
+    chronicle.tell(state, DirectoryOffline(uuid_text(event.directory), event.reason))
     for hosted in logs:
+        if hosted.replica.offline_reason is None:
+            chronicle.tell(state, LogOffline(*hosted.replica.partition, event.reason))
         on_log_failed(hosted.replica, event.reason)
         take_offline(state, hosted, event.reason)
 
@@ -130,6 +136,7 @@ def on_cut(hosted: Hosted) -> None:
 
 def _cut(state: NodeState, hosted: Hosted, told: Partition, damaged_at: Offset) -> None:
     replica = hosted.replica
+    chronicle.on_cut(state, replica, damaged_at)
     hosted.cutting = True
     replica.opened = False
     sentence = f"{replica.partition}: cut at offset {damaged_at}, to be fetched again from"

@@ -28,7 +28,7 @@ from cotidal.core.partition.effects import (
 from cotidal.core.partition.replica import Replica, on_log_failed
 from cotidal.errors import ErrorCode, Refusal
 from cotidal.messages.batch import Placed
-from cotidal.node import acks, offsets
+from cotidal.node import acks, chronicle, offsets
 from cotidal.node.effects import AdvanceStart, Append, Note, SaveEpochs, SaveProducers, TruncateTo
 from cotidal.node.effects import StartOver as StartLogOver
 from cotidal.node.hosting import Hosted
@@ -46,11 +46,15 @@ def move(
     **named: P.kwargs,
 ) -> None:
     """Move a replica's machine, and obey what it says."""
+    replica = hosted.replica
+    before = replica.high_watermark
     try:
-        effects = step(hosted.replica, *args, **named)
+        effects = step(replica, *args, **named)
     except AssertionError as fault:
         on_fault(state, hosted, fault)
         return
+    if replica.high_watermark < before:
+        chronicle.on_regressed(state, replica, before)
     obey(state, hosted, effects)
 
 
@@ -106,6 +110,7 @@ def obey(state: NodeState, hosted: Hosted, effects: tuple[PartitionEffect, ...])
 def _tell_cut(state: NodeState, hosted: Hosted, offset: Offset) -> None:
     """Records that go are told: whoever looks for one finds out where it went."""
     replica = hosted.replica
+    chronicle.on_cut(state, replica, offset)
     last = replica.end_offset - 1
     if offset <= last:
         told = f"{replica.partition} drops offsets {offset} to {last}: its leader has others there"

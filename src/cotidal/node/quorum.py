@@ -35,7 +35,7 @@ from cotidal.messages.records.quorum import (
     QuorumStateData,
     VotersRecordVoter,
 )
-from cotidal.node import calls, decisions, lifecycle, snapshots
+from cotidal.node import calls, chronicle, decisions, lifecycle, snapshots
 from cotidal.node.connections import Slot
 from cotidal.node.effects import (
     CleanMetadata,
@@ -185,6 +185,7 @@ def start(state: NodeState, event: Started) -> None:
         if not epochs or epochs[-1].epoch != batch.leader_epoch:
             epochs.append(EpochEntry(batch.leader_epoch, batch.base_offset))
         control += _control_records(batch)
+    chronicle.start(state, incarnation=event.incarnation, live_from=end)
     stored = event.quorum_state
     assert stored is None or isinstance(stored, QuorumStateData)
     size = RECORD_BYTES_GUESS * sum(len(batch.records) for batch in duty.tail)
@@ -295,6 +296,7 @@ def _obey(state: NodeState, effect: qfx.Effect) -> None:
             _commit(state, high_watermark)
         case qfx.BecameLeader(epoch, _):
             decisions.activate(state, epoch)
+            chronicle.on_active(state, epoch)
         case qfx.LostLeadership():
             decisions.deactivate(state)
         case qfx.LeaderKnown(leader_id, epoch, endpoints):
@@ -404,9 +406,11 @@ def _commit(state: NodeState, high_watermark: Offset) -> None:
         duty.applied = _end_of(batch)
         duty.applied_wall = batch.wall
         if not batch.control:
-            for record in batch.records:
-                image.replay(cast("MetadataRecord", record))
-                records.append(cast("MetadataRecord", record))
+            for place, each in enumerate(batch.records):
+                record = cast("MetadataRecord", each)
+                chronicle.on_record(state, record, Offset(batch.base_offset + place))
+                image.replay(record)
+                records.append(record)
     lifecycle.on_committed(state, records)
     decisions.on_committed(state, high_watermark)
 

@@ -21,11 +21,13 @@ from cotidal.node.events import ConnectionId
 from cotidal.node.hosting import Hosted
 from cotidal.node.rate import Throttle
 from cotidal.node.sessions import FetchSessions
+from cotidal.node.tally import Tally
 from cotidal.settings import Value, effective
 from cotidal.values import LeaderEpoch, Millis, NodeId, Offset, TopicPartition, Uuid, WallMillis
 
 if TYPE_CHECKING:
     from cotidal.node.acks import PendingProduce
+    from cotidal.node.chronicle import Chronicle
     from cotidal.node.decisions import ControllerDuty
     from cotidal.node.doubts import Doubt
     from cotidal.node.fetch import PendingFetch
@@ -88,6 +90,7 @@ class NodeState:
         "again",
         "calls",
         "calls_to_self",
+        "chronicle",
         "config",
         "connections",
         "control_deadline",
@@ -136,6 +139,7 @@ class NodeState:
         "serving",
         "sessions",
         "stopping",
+        "tally",
         "token",
         "touched",
         "unblocked",
@@ -151,6 +155,7 @@ class NodeState:
         self.wall = WallMillis(0)
         self.out: list[Effect] = []
         self.token = 0
+        self.tally = Tally()
         self.again: list[Slot] = []
         """Requests to be handled once more: what they missed has been created."""
         self.connections: dict[ConnectionId, Connection] = {}
@@ -186,6 +191,7 @@ class NodeState:
         self.controller: ControllerDuty
         self.quorum: QuorumDuty
         self.life: Life
+        self.chronicle: Chronicle
         self.inward = Inward()
         self.calls: dict[CallToken, object] = {}
         """Who waits for the answer of another node."""

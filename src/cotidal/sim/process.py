@@ -34,6 +34,7 @@ from cotidal.sim.violation import Violation
 from cotidal.values import BrokerEpoch, NodeId, TopicPartition, Uuid, WallMillis
 from cotidal.wire.inspection import inspected
 from cotidal.wire.metadata_batch import read_metadata_batches
+from cotidal.wire.records import values_batch
 
 CLIENT_GATE: Final = served(by_controller=False)
 CONTROLLER_GATE: Final = served(by_controller=True)
@@ -173,7 +174,9 @@ class Process:
         self.peers = Peers(
             network, agenda, disk_entropy, host=machine.host, post=self.post, run=self.run
         )
-        self.node = Node(machine.config, node_entropy, read_metadata_batches, inspected)
+        self.node = Node(
+            machine.config, node_entropy, read_metadata_batches, inspected, values_batch
+        )
         self._obey: dict[type, Callable[[Any], None]] = {
             fx.Respond: self.server.respond,
             fx.CloseConnection: self.server.close_connection,

@@ -251,7 +251,8 @@ class ProcessCluster(Disturbed):
         self.bootstrap = ""
         """Where clients begin, once it runs."""
         self.brokers = brokers
-        self._settings = dict(settings or {})
+        # A test that lists topics, or counts what is written, has only its own, as in Cluster.
+        self._settings = {"cotidal.events.enable": "false"} | dict(settings or {})
         self._data = _Data(directory)
         self.port = port
         self.process: subprocess.Popen[str] | None = None

@@ -20,6 +20,7 @@ from cotidal.messages.batch import (
     HEADER_BYTES,
     TIMESTAMP_TYPE_BIT,
     TRANSACTIONAL_BIT,
+    Batches,
 )
 from cotidal.messages.records.quorum import (
     KRaftVersionRecord,
@@ -30,7 +31,7 @@ from cotidal.messages.records.quorum import (
 )
 from cotidal.messages.records.transaction import EndTxnMarker
 from cotidal.values import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, NO_TIMESTAMP
-from cotidal.wire.batch import CRC_START, LENGTH_START, MAGIC, crc32c, read_header
+from cotidal.wire.batch import CRC_START, LENGTH_START, MAGIC, crc32c, read_batches, read_header
 from cotidal.wire.codec import decode_record, encode_record
 from cotidal.wire.compression import Compression, compress, decompress
 from cotidal.wire.primitives import (
@@ -203,6 +204,13 @@ def build_batch(
     out += data
     out[17:CRC_START] = crc32c(memoryview(out)[CRC_START:]).to_bytes(4, "big")
     return bytes(out)
+
+
+def values_batch(values: Iterable[tuple[int, bytes]]) -> Batches:
+    """A batch of values with their times, as a producer sends it. gzip, which every client reads
+    without a further library."""
+    records = (Record(None, value, timestamp=time) for time, value in values)
+    return read_batches(build_batch(records, compression=Compression.GZIP))
 
 
 def _write_record(out: bytearray, record: Record, timestamp_delta: int, offset_delta: int) -> None:

@@ -19,7 +19,12 @@ from cotidal.limits import PARTITIONS_PER_DECISION_MAX, TOPIC_NAME_LENGTH_MAX
 from cotidal.messages.records.metadata import PartitionRecord, RemoveTopicRecord, TopicRecord
 from cotidal.values import LeaderEpoch, NodeId, PartitionEpoch, Uuid
 
-INTERNAL_TOPICS: Final = ("__consumer_offsets", "__transaction_state", "__share_group_state")
+INTERNAL_TOPICS: Final = (
+    "__consumer_offsets",
+    "__transaction_state",
+    "__share_group_state",
+    "__cotidal_events",
+)
 
 BY_DEFAULT: Final = -1
 """Partitions or replicas of a topic whose number is left to the settings."""

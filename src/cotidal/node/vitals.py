@@ -1,0 +1,190 @@
+"""How a node is: what it hosts, who lags, what is parked, what it knows as a controller. Pure.
+
+Read when somebody asks (a scrape, the health sample of each second), never kept up to date on the
+way: the cost is the asker's. One pass over the hosted partitions, one over the image where this
+node is the active controller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from cotidal.core.partition.progress import NEVER, Progress
+from cotidal.core.partition.replica import Leadership, Replica
+from cotidal.node.happenings import FollowerHealth, PartitionHealth
+from cotidal.node.state import NodeState
+from cotidal.values import LeaderEpoch, Millis, NodeId, Offset, TopicPartition
+
+
+class ReplicaVitals(NamedTuple):
+    """One hosted replica, whatever its role."""
+
+    partition: TopicPartition
+    leads: bool
+    start_offset: Offset
+    end_offset: Offset
+    high_watermark: Offset
+
+
+class QuorumVitals(NamedTuple):
+    leader: NodeId
+    """-1: not known."""
+    epoch: LeaderEpoch
+    end_offset: Offset
+    high_watermark: Offset
+    applied: Offset
+    """Everything below is in the committed image."""
+    lags: tuple[tuple[NodeId, int], ...]
+    """Records that each other replica lacks: known to the leader only."""
+
+
+class ControllerVitals(NamedTuple):
+    """Known to every node, told by the active controller, so that a sum over nodes is right."""
+
+    topics: int
+    partitions: int
+    offline_partitions: int
+    not_preferred: int
+    """Led by another replica than the first."""
+    brokers_active: int
+    brokers_fenced: int
+
+
+NOT_ACTIVE = ControllerVitals(0, 0, 0, 0, 0, 0)
+
+
+class Parked(NamedTuple):
+    """Requests that wait: Kafka's purgatories."""
+
+    produces: int
+    fetches: int
+    replica_fetches: int
+    deletions: int
+
+
+def led(state: NodeState) -> Iterator[tuple[Replica, Leadership]]:
+    for hosted in state.hosted.values():
+        leadership = hosted.replica.leadership
+        if leadership is not None:
+            yield hosted.replica, leadership
+
+
+def is_under_replicated(leadership: Leadership) -> bool:
+    return len(leadership.isr) < len(leadership.followers) + 1
+
+
+def is_under_min_isr(leadership: Leadership) -> bool:
+    return len(leadership.isr) < leadership.min_isr
+
+
+def partition_health(replica: Replica, leadership: Leadership, now: Millis) -> PartitionHealth:
+    return PartitionHealth(
+        replica.partition.topic,
+        replica.partition.partition,
+        leadership.epoch,
+        replica.start_offset,
+        replica.high_watermark,
+        replica.end_offset,
+        is_under_replicated(leadership),
+        is_under_min_isr(leadership),
+        leadership.isr,
+        tuple(
+            FollowerHealth(
+                node_id,
+                node_id in leadership.isr,
+                lag_records(replica, progress),
+                lag_ms(replica, progress, now),
+            )
+            for node_id, progress in leadership.followers.items()
+        ),
+    )
+
+
+def lag_records(replica: Replica, follower: Progress) -> int:
+    return max(0, replica.end_offset - max(follower.end_offset, replica.start_offset))
+
+
+def lag_ms(replica: Replica, follower: Progress, now: Millis) -> int:
+    """Since when it has not been caught up; -1 if it never was."""
+    if follower.end_offset >= replica.end_offset:
+        return 0
+    if follower.last_caught_up == NEVER:
+        return -1
+    return max(0, now - follower.last_caught_up)
+
+
+def replicas(state: NodeState) -> Iterator[ReplicaVitals]:
+    for partition, hosted in state.hosted.items():
+        replica = hosted.replica
+        yield ReplicaVitals(
+            partition,
+            replica.leadership is not None,
+            replica.start_offset,
+            replica.end_offset,
+            replica.high_watermark,
+        )
+
+
+def offline_replicas(state: NodeState) -> int:
+    return sum(hosted.replica.offline_reason is not None for hosted in state.hosted.values())
+
+
+def parked(state: NodeState) -> Parked:
+    # One that was woken and parked again has two deadlines.
+    waiting = {pending: None for _, _, pending in state.deadlines if not pending.answered}
+    of_replicas = sum(pending.replica is not None for pending in waiting)
+    return Parked(
+        len(state.parked_produces),
+        len(waiting) - of_replicas,
+        of_replicas,
+        sum(len(hosted.deletions) for hosted in state.hosted.values()),
+    )
+
+
+def fullest_pipeline(state: NodeState) -> int:
+    """The most requests of one connection that wait for an answer."""
+    return max((len(c.slots) + len(c.queued) for c in state.connections.values()), default=0)
+
+
+def quorum(state: NodeState) -> QuorumVitals:
+    machine = state.quorum.machine
+    told = machine.view(state.now)
+    end = machine.state.log.end_offset
+    return QuorumVitals(
+        told.hint.leader_id,
+        told.hint.epoch,
+        end,
+        told.high_watermark,
+        state.quorum.applied,
+        tuple(
+            (replica.key.node_id, max(0, end - replica.end_offset))
+            for replica in (*told.voters, *told.observers)
+            if replica.key.node_id != state.config.node_id
+        ),
+    )
+
+
+def is_active_controller(state: NodeState) -> bool:
+    return state.controller.controller is not None
+
+
+def controller(state: NodeState) -> ControllerVitals:
+    if not is_active_controller(state):
+        return NOT_ACTIVE
+    image = state.controller.committed
+    partitions = offline = not_preferred = 0
+    for topic in image.topics.values():
+        for partition in topic.partitions.values():
+            partitions += 1
+            offline += partition.leader < 0
+            not_preferred += partition.leader != partition.replicas[0]
+    fenced = sum(broker.fenced for broker in image.brokers.values())
+    return ControllerVitals(
+        len(image.topics),
+        partitions,
+        offline,
+        not_preferred,
+        len(image.brokers) - fenced,
+        fenced,
+    )
