@@ -1,20 +1,22 @@
-"""Every metric that a node exposes, from the collector itself."""
+"""Every metric that a node exposes, section by section, and what Kafka calls the like."""
 
 from __future__ import annotations
 
-from cotidal.broker.counters import Counters
-from cotidal.broker.metrics import Gauges, NodeCollector
+from cotidal.broker.metric_table import METRICS, SECTIONS
 from reference_table import code, table
 
 
 def metrics(arguments: tuple[str, ...]) -> str:
-    counters = Counters()
-    counters.requests[0] = 1  # so that the family has a sample, which shows its labels
-    gauges = Gauges(*[0] * len(Gauges._fields))
-    collector = NodeCollector(counters, lambda: gauges, str)
-    rows = []
-    for family in collector.collect():
-        name = f"{family.name}_total" if family.type == "counter" else family.name
-        labels = sorted({label for sample in family.samples for label in sample.labels} - {"le"})
-        rows.append((code(name), family.type, ", ".join(map(code, labels)), family.documentation))
-    return table(("Name", "Type", "Labels", "What it counts"), rows)
+    parts: list[str] = []
+    for section, held in SECTIONS.items():
+        rows = [
+            (code(each.name), each.kind.value, ", ".join(map(code, each.labels)), each.text)
+            for each in held
+        ]
+        parts.append(f"### {section}\n\n{table(('Name', 'Type', 'Labels', 'What it is'), rows)}")
+    return "\n\n".join(parts)
+
+
+def of_kafka(arguments: tuple[str, ...]) -> str:
+    rows = sorted((each.kafka, each.name) for each in METRICS.values() if each.kafka)
+    return table(("In Kafka", "Here"), [(code(theirs), code(ours)) for theirs, ours in rows])

@@ -23,6 +23,7 @@ from typing import Final
 
 import reference_apis
 import reference_commands
+import reference_events
 import reference_limits
 import reference_metrics
 import reference_settings
@@ -39,9 +40,12 @@ WRITERS: Final[Mapping[str, Writer]] = {
     "apis": reference_apis.families,
     "compatibility": reference_apis.compatibility,
     "commands": reference_commands.commands,
+    "events": reference_events.events,
+    "health": reference_events.health,
     "invariants": reference_limits.invariants,
     "limits": reference_limits.limits,
     "metrics": reference_metrics.metrics,
+    "metrics-of-kafka": reference_metrics.of_kafka,
     "settings": reference_settings.settings_of,
 }
 

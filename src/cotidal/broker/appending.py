@@ -15,6 +15,7 @@ from functools import partial
 from time import perf_counter
 from typing import Final
 
+from cotidal.broker.counters import Counters
 from cotidal.broker.driver import wall_millis
 from cotidal.broker.flushing import Flushing
 from cotidal.broker.lane import Lane
@@ -41,6 +42,7 @@ class Appending:
         post: Callable[[Appended], None],
         hold: Callable[[int], None],
         failed: Callable[[Lane, Exception], None],
+        counters: Counters,
     ) -> None:
         self._loop = loop
         self._lanes = lanes
@@ -49,6 +51,7 @@ class Appending:
         self._post = post
         self._hold = hold
         self._failed = failed
+        self._counters = counters
         self._careful_until = 0.0
 
     def append(self, effect: Append) -> None:
@@ -74,6 +77,10 @@ class Appending:
         stamp = now if stamp_time else None
         must_flush = self._flushing.is_due(lane, effect)
         size = _size(effect)
+        if entries[0].base_offset is None:
+            self._counters.replicated_in_bytes += size
+        else:
+            self._counters.produced_bytes += size
         is_large = size >= LARGE_APPEND_BYTES
         if not must_flush and not (is_large and self._loop.time() < self._careful_until):
             begun = perf_counter()

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from time import perf_counter
 from typing import TYPE_CHECKING, Final, cast
 
 from cotidal.broker.driver import wall_millis
@@ -54,7 +55,7 @@ class Connection(asyncio.Protocol):
         "_reader",
         "_server",
         "active_at",
-        "awaiting",
+        "begun",
         "closing",
         "envelopes",
         "held_bytes",
@@ -75,8 +76,8 @@ class Connection(asyncio.Protocol):
         self.held_bytes = 0
         """Of a frame that has begun to arrive."""
         self.active_at = 0.0
-        self.awaiting = 0
-        """Requests that will have an answer and do not have it yet."""
+        self.begun: deque[float] = deque()
+        """When each request was read that will have an answer and does not have it yet."""
         self.unsent_bytes = 0
         """At the last sweep; a change is a sign of life."""
         self.closing = False
@@ -140,6 +141,7 @@ class Connection(asyncio.Protocol):
         counts = self._server.counters.requests
         served = self._gate.served
         wrong: PeerError | None = None
+        now = perf_counter()
         try:
             for place, frame in enumerate(frames, 1):
                 key, version, correlation, client, position = read_request_header(frame)
@@ -160,7 +162,7 @@ class Connection(asyncio.Protocol):
                 requests.append(_new(Request, (key, version, correlation, client, message)))
                 counts[key] = counts.get(key, 0) + 1
                 if key != PRODUCE or message.acks:
-                    self.awaiting += 1
+                    self.begun.append(now)
                 if key == FETCH:
                     self._fetching = True
                     if place < len(frames):
@@ -223,6 +225,11 @@ class Connection(asyncio.Protocol):
             self.transport.resume_reading()
         if reason == OUTPUT and self._backlog:
             self._server.loop.call_soon(self._take_up_backlog)
+
+    @property
+    def awaiting(self) -> int:
+        """Requests that will have an answer and do not have it yet."""
+        return len(self.begun)
 
     @property
     def paused_for(self) -> int:

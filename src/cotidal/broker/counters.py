@@ -52,20 +52,27 @@ class Counters:
         "malformed_frames",
         "peer_bytes_in",
         "peer_bytes_out",
-        "replies",
+        "produced_bytes",
+        "replicated_in_bytes",
         "requests",
+        "times",
         "turns",
     )
 
     def __init__(self) -> None:
         self.requests: dict[int, int] = {}
         """By API key."""
-        self.replies = 0
+        self.times: dict[int, Histogram] = {}
+        """By API key, from the read of a request to its answer."""
         self.bytes_in = 0
         self.bytes_out = 0
         self.peer_bytes_in = 0
         """Of connections that this node made to others."""
         self.peer_bytes_out = 0
+        self.produced_bytes = 0
+        """Of batches that producers sent, and that were given to a log."""
+        self.replicated_in_bytes = 0
+        """Of batches that leaders sent."""
         self.connections = 0
         self.connections_opened = 0
         self.connections_refused = 0
@@ -80,3 +87,10 @@ class Counters:
         request that is parked (a long poll, acks=all) is answered by a later turn."""
         self.loop_lag = Histogram()
         """How long a turn kept everyone else waiting, and how late a timer was."""
+
+    def answered(self, key: int, seconds: float) -> None:
+        """A request of this API has its answer, so long after it was read."""
+        times = self.times.get(key)
+        if times is None:
+            times = self.times[key] = Histogram()
+        times.add(seconds)

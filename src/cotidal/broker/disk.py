@@ -124,6 +124,7 @@ class Disk:
             post=post,
             hold=hold,
             failed=self._failed,
+            counters=counters,
         )
         self._reading = Reading(
             loop,
@@ -168,9 +169,9 @@ class Disk:
     def partitions(self) -> int:
         return len(self._lanes)
 
-    @property
-    def size_bytes(self) -> int:
-        return sum(log.size_bytes for _, log in self._logs())
+    def sizes(self) -> dict[TopicPartition, int]:
+        """Bytes of each log that is open."""
+        return {partition: log.size_bytes for partition, log in self._logs()}
 
     @property
     def offline_directories(self) -> int:

@@ -17,13 +17,14 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
+from cotidal import __version__
 from cotidal.broker import memory
 from cotidal.broker.config import BrokerConfig, bound_addresses
 from cotidal.broker.counters import Counters
 from cotidal.broker.descriptors import descriptors, raise_limit
 from cotidal.broker.directory import LogDir
 from cotidal.broker.disk import Disk
-from cotidal.broker.driver import Driver, wall_millis
+from cotidal.broker.driver import Driver, now_millis, wall_millis
 from cotidal.broker.faults import NO_FAULTS, Faults, read_faults
 from cotidal.broker.full_disk import FillableFiles
 from cotidal.broker.identity import gate, node_config
@@ -31,12 +32,19 @@ from cotidal.broker.journal import Journal, LibrarySink, stream_sink
 from cotidal.broker.links import Links
 from cotidal.broker.listeners import Listener, ListenerError, bind, bracketed
 from cotidal.broker.metadata_log import MetadataError, MetadataLog
-from cotidal.broker.metrics import Exposition, Gauges, MetricsEndpoint, NodeCollector
+from cotidal.broker.metrics import Gauges, NodeMetrics
+from cotidal.broker.metrics_endpoint import Answers, MetricsEndpoint
 from cotidal.broker.peers import Peers
 from cotidal.broker.server import Bounds, Server
 from cotidal.broker.storage import Held, StorageError, mark_clean, new_id, open_all
 from cotidal.core.machine import Entropy
-from cotidal.limits import HELD_BYTES_MAX, PARTIAL_FRAME_STALL_MS
+from cotidal.limits import (
+    HELD_BYTES_MAX,
+    METRICS_CONNECTIONS_MAX,
+    METRICS_PARTITIONS_MAX,
+    NODE_RESIDENT_BYTES_MAX,
+    PARTIAL_FRAME_STALL_MS,
+)
 from cotidal.log.files import OsFiles
 from cotidal.log.filesystem import FileSystem
 from cotidal.log.metadata_store import METADATA_PARTITION
@@ -165,11 +173,7 @@ class Running:
         )
         self._driver.obey_with(self._obeys(), self._flush)
         self._metrics = MetricsEndpoint(
-            loop,
-            Exposition(
-                NodeCollector(counters, self._gauges, lambda key: KNOWN[key].name),
-                self._is_serving,
-            ),
+            loop, Answers(scrape=self._node_metrics().scrape, healthy=self._is_serving)
         )
         self._driver.post(
             Started(
@@ -285,15 +289,39 @@ class Running:
     def _is_serving(self) -> bool:
         return self._serving.done() and self._task is None and not self._ended.done()
 
+    def _node_metrics(self) -> NodeMetrics:
+        node = self._node
+        return NodeMetrics(
+            node_id=self.config.node_id,
+            version=__version__,
+            counters=self.counters,
+            tally=node.tally,
+            gauges=self._gauges,
+            vitals=lambda: node.vitals(now_millis(), partitions_max=METRICS_PARTITIONS_MAX),
+            api_name=lambda key: KNOWN[key].name,
+        )
+
     def _gauges(self) -> Gauges:
         return Gauges(
             partitions=self._disk.partitions,
-            log_bytes=self._disk.size_bytes,
+            log_bytes=self._disk.sizes(),
             parked_requests=self._server.awaiting,
             disk_jobs=self._disk.jobs,
             offline_logs=self._disk.offline_logs,
             offline_directories=self._disk.offline_directories,
+            fills=self._fills(),
         )
+
+    def _fills(self) -> dict[str, float]:
+        files = self._files
+        fills = self._server.fills() | self._peers.fills()
+        fills["METRICS_CONNECTIONS_MAX"] = len(self._metrics.open) / METRICS_CONNECTIONS_MAX
+        if isinstance(files, OsFiles):
+            fills["OPEN_FILES_MAX"] = files.open_count / files.max_open
+        resident = memory.resident_bytes()
+        if resident is not None:
+            fills["NODE_RESIDENT_BYTES_MAX"] = resident / NODE_RESIDENT_BYTES_MAX
+        return fills
 
     # The end
 

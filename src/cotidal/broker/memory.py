@@ -1,4 +1,4 @@
-"""How the process keeps and gives back memory. Process-wide: only ``run_broker`` calls this.
+"""How the process keeps and gives back memory. Process-wide: only ``run_broker`` changes this.
 
 glibc maps large blocks afresh and unmaps them when freed, until it has learnt that they come again.
 Higher thresholds keep them on the heap from the start: 1 MB requests cost 700 us of CPU where they
@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import gc
+import mmap
 import sys
 from typing import Final
 
@@ -54,6 +55,15 @@ def give_back() -> bool:
     """Return free heap pages to the system; True if any were. Costs about a millisecond."""
     library = _glibc()
     return library is not None and bool(library.malloc_trim(0))
+
+
+def resident_bytes() -> int | None:
+    """Of this process; None where the system does not tell it this way."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * mmap.PAGESIZE
+    except (OSError, ValueError, IndexError):
+        return None
 
 
 class GiveBack:

@@ -1,201 +1,202 @@
-"""Counters -> Prometheus's exposition format; and the small HTTP responder that hands it out.
+"""What each metric of the table is at this moment, from the counters and the node's vital signs.
 
-``/metrics`` for Prometheus, ``/healthz`` (200 while the node serves, otherwise 503) for a probe, on
-a port of their own. Each answer closes its connection; a request is bounded in size and time.
-The prometheus_client package is imported by the first scrape: it costs 40 ms that a starting node
-does not have. Every node has its own registry; nothing is process-wide.
+Read at a scrape, on the event loop: nothing else moves meanwhile. Every node has its own.
 """
 
 from __future__ import annotations
 
-import asyncio
-import socket
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
-from cotidal.broker.counters import LATENCY_BOUNDS_S, Counters, Histogram
-from cotidal.limits import METRICS_CONNECTIONS_MAX, METRICS_REQUEST_BYTES_MAX
-
-if TYPE_CHECKING:
-    from prometheus_client import CollectorRegistry
-    from prometheus_client.core import HistogramMetricFamily, Metric
-
-REQUEST_SECONDS_MAX: Final = 10.0
+from cotidal.broker.counters import Counters
+from cotidal.broker.exposition import Samples, render
+from cotidal.broker.metric_table import METRICS
+from cotidal.limits import (
+    CONNECTION_PIPELINE_MAX,
+    EVENTS_QUEUED_MAX,
+    FETCH_SESSIONS_MAX,
+    METRICS_PARTITIONS_MAX,
+)
+from cotidal.node.tally import Tally
+from cotidal.node.vitals import Vitals
+from cotidal.values import TopicPartition
 
 
 class Gauges(NamedTuple):
     """What is looked up when somebody asks, not counted."""
 
     partitions: int
-    log_bytes: int
+    log_bytes: Mapping[TopicPartition, int]
     parked_requests: int
     disk_jobs: int
     offline_logs: int
     offline_directories: int
+    fills: Mapping[str, float]
+    """By the name of the bound."""
 
 
-class NodeCollector:
-    """Makes a node's metric families from its counters at each scrape."""
+class NodeMetrics:
+    """The metrics of one node."""
 
     def __init__(
-        self, counters: Counters, gauges: Callable[[], Gauges], api_name: Callable[[int], str]
+        self,
+        *,
+        node_id: int,
+        version: str,
+        counters: Counters,
+        tally: Tally,
+        gauges: Callable[[], Gauges],
+        vitals: Callable[[], Vitals],
+        api_name: Callable[[int], str],
     ) -> None:
+        self._info = (node_id, version)
         self._counters = counters
+        self._tally = tally
         self._gauges = gauges
+        self._vitals = vitals
         self._api_name = api_name
 
-    def collect(self) -> Iterator[Metric]:
-        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+    def scrape(self) -> bytes:
+        return render(METRICS.values(), self.read())
 
-        counters = self._counters
-        by_api = CounterMetricFamily("cotidal_requests", "Requests by API", labels=["api"])
-        for key, count in sorted(counters.requests.items()):
-            by_api.add_metric([self._api_name(key)], count)
-        yield by_api
-        for name, text, total in (
-            ("bytes_in", "Bytes read from clients", counters.bytes_in),
-            ("bytes_out", "Bytes written to clients", counters.bytes_out),
-            ("peer_bytes_in", "Bytes that other nodes answered", counters.peer_bytes_in),
-            ("peer_bytes_out", "Bytes asked of other nodes", counters.peer_bytes_out),
-            ("connections_opened", "Connections accepted", counters.connections_opened),
-            ("connections_refused", "Connections past a bound", counters.connections_refused),
-            ("connections_idle_closed", "Connections closed as idle", counters.idle_closed),
-            ("malformed_frames", "Requests that could not be read", counters.malformed_frames),
-            ("log_failures", "Failures that took a log offline", counters.log_failures),
-            ("compacted_bytes", "Bytes read for compaction", counters.compacted_bytes),
-            ("turns", "Turns of the event loop that stepped the node", counters.turns),
-        ):
-            yield CounterMetricFamily(f"cotidal_{name}", text, value=total)
-        gauges = self._gauges()
-        for name, text, value in (
-            ("connections", "Open connections", counters.connections),
-            ("held_bytes", "Bytes of requests not yet whole or written", counters.held_bytes),
-            ("partitions", "Partitions with a log on this node", gauges.partitions),
-            ("log_bytes", "Size of all logs", gauges.log_bytes),
-            ("parked_requests", "Requests waiting for data or replicas", gauges.parked_requests),
-            ("disk_jobs", "Work waiting for a disk thread", gauges.disk_jobs),
-            ("offline_logs", "Logs that the disk has failed", gauges.offline_logs),
-            (
-                "offline_log_directories",
-                "Log directories that have failed",
-                gauges.offline_directories,
-            ),
-        ):
-            yield GaugeMetricFamily(f"cotidal_{name}", text, value=value)
-        yield _family(
-            "cotidal_request_turn_seconds",
-            "From the read of a request to the end of the turn that handled it",
-            counters.latency,
+    def read(self) -> dict[str, Samples]:
+        """Samples of every metric, by its stem."""
+        gauges, vitals = self._gauges(), self._vitals()
+        single = self._counted() | _looked_up(gauges) | _replication(vitals) | _control(vitals)
+        found: dict[str, Samples] = {stem: [((), value)] for stem, value in single.items()}
+        found["info"] = [(self._info, 1)]
+        found["loop_lag_seconds"] = [((), self._counters.loop_lag)]
+        found["request_turn_seconds"] = [((), self._counters.latency)]
+        return (
+            found | self._by_api() | self._by_kind(gauges, vitals) | _by_partition(vitals, gauges)
         )
-        yield _family("cotidal_loop_lag_seconds", "Length of loop turns", counters.loop_lag)
+
+    def _counted(self) -> dict[str, float]:
+        counters, tally = self._counters, self._tally
+        return {
+            "turns": counters.turns,
+            "connections": counters.connections,
+            "connections_opened": counters.connections_opened,
+            "connections_refused": counters.connections_refused,
+            "connections_idle_closed": counters.idle_closed,
+            "malformed_frames": counters.malformed_frames,
+            "held_bytes": counters.held_bytes,
+            "bytes_in": counters.bytes_in,
+            "bytes_out": counters.bytes_out,
+            "peer_bytes_in": counters.peer_bytes_in,
+            "peer_bytes_out": counters.peer_bytes_out,
+            "produced_bytes": counters.produced_bytes,
+            "replicated_in_bytes": counters.replicated_in_bytes,
+            "replicated_out_bytes": tally.replicated_out_bytes,
+            "log_failures": counters.log_failures,
+            "compacted_bytes": counters.compacted_bytes,
+            "isr_shrinks": tally.isr_shrinks,
+            "isr_expands": tally.isr_expands,
+            "truncations": tally.truncations,
+            "truncated_records": tally.truncated_records,
+            "high_watermark_regressions": tally.high_watermark_regressions,
+            "leader_elections": tally.elections,
+            "unclean_leader_elections": tally.unclean_elections,
+            "events_written": tally.events_written,
+            "events_dropped": tally.events_dropped,
+        }
+
+    def _by_api(self) -> dict[str, Samples]:
+        name = self._api_name
+        counters = self._counters
+        return {
+            "requests": [((name(key),), n) for key, n in sorted(counters.requests.items())],
+            "request_seconds": [((name(key),), h) for key, h in sorted(counters.times.items())],
+        }
+
+    def _by_kind(self, gauges: Gauges, vitals: Vitals) -> dict[str, Samples]:
+        tally, parked = self._tally, vitals.parked
+        return {
+            "parked": [
+                (("produce",), parked.produces),
+                (("fetch",), parked.fetches),
+                (("replica_fetch",), parked.replica_fetches),
+                (("delete_records",), parked.deletions),
+            ],
+            "fetched_bytes": [
+                (("leader",), tally.fetched_from_leader_bytes),
+                (("follower",), tally.fetched_from_follower_bytes),
+            ],
+            "replication_throttle_bytes": [((each.role,), each.rate) for each in vitals.throttles],
+            "replication_throttle_bound_bytes": [
+                ((each.role,), each.bound) for each in vitals.throttles
+            ],
+            "bound_fill_ratio": [
+                *(((bound,), fill) for bound, fill in gauges.fills.items()),
+                (("CONNECTION_PIPELINE_MAX",), vitals.fullest_pipeline / CONNECTION_PIPELINE_MAX),
+                (("FETCH_SESSIONS_MAX",), vitals.fetch_sessions / FETCH_SESSIONS_MAX),
+                (("EVENTS_QUEUED_MAX",), vitals.events_queued / EVENTS_QUEUED_MAX),
+                (("METRICS_PARTITIONS_MAX",), len(vitals.replicas) / METRICS_PARTITIONS_MAX),
+            ],
+            "quorum_replica_lag_records": [((node,), lag) for node, lag in vitals.quorum.lags],
+        }
 
 
-def _family(name: str, text: str, histogram: Histogram) -> HistogramMetricFamily:
-    from prometheus_client.core import HistogramMetricFamily
-
-    buckets: list[tuple[str, float]] = []
-    running = 0
-    for bound, count in zip((*map(str, LATENCY_BOUNDS_S), "+Inf"), histogram.buckets, strict=True):
-        running += count
-        buckets.append((bound, running))
-    return HistogramMetricFamily(name, text, buckets=buckets, sum_value=histogram.total)
-
-
-class Exposition:
-    """The texts behind the two paths."""
-
-    __slots__ = ("_collector", "_healthy", "_registry")
-
-    def __init__(self, collector: NodeCollector, healthy: Callable[[], bool]) -> None:
-        self._collector = collector
-        self._healthy = healthy
-        self._registry: CollectorRegistry | None = None
-
-    def answer(self, request_line: bytes) -> tuple[int, str, bytes]:
-        """Status, content type and body."""
-        method, _, rest = request_line.partition(b" ")
-        path = rest.partition(b" ")[0].partition(b"?")[0]
-        if method not in (b"GET", b"HEAD"):
-            return 405, "text/plain", b"only GET is answered here\n"
-        if path == b"/healthz":
-            return (200, "text/plain", b"ok\n") if self._healthy() else (503, "text/plain", b"no\n")
-        if path == b"/metrics":
-            return 200, "text/plain; version=0.0.4; charset=utf-8", self._scrape()
-        return 404, "text/plain", b"there are /metrics and /healthz\n"
-
-    def _scrape(self) -> bytes:
-        from prometheus_client import CollectorRegistry, generate_latest
-
-        if self._registry is None:
-            self._registry = CollectorRegistry(auto_describe=False)
-            self._registry.register(self._collector)
-        return generate_latest(self._registry)
+def _looked_up(gauges: Gauges) -> dict[str, float]:
+    return {
+        "partitions": gauges.partitions,
+        "log_bytes": sum(gauges.log_bytes.values()),
+        "parked_requests": gauges.parked_requests,
+        "disk_jobs": gauges.disk_jobs,
+        "offline_logs": gauges.offline_logs,
+        "offline_log_directories": gauges.offline_directories,
+    }
 
 
-_REASONS = {
-    200: "OK",
-    404: "Not Found",
-    405: "Method Not Allowed",
-    431: "Request Header Fields Too Large",
-    503: "Service Unavailable",
-}
+def _replication(vitals: Vitals) -> dict[str, float]:
+    return {
+        "leader_partitions": vitals.leads,
+        "under_replicated_partitions": vitals.under_replicated,
+        "under_min_isr_partitions": vitals.under_min_isr,
+        "at_min_isr_partitions": vitals.at_min_isr,
+        "replica_lag_records_max": vitals.lag_records_max,
+        "replica_lag_seconds_max": vitals.lag_ms_max / 1000,
+        "fetch_sessions": vitals.fetch_sessions,
+        "events_queued": vitals.events_queued,
+        "partitions_unlisted": vitals.unlisted,
+    }
 
 
-class _Scrape(asyncio.Protocol):
-    """One request, one answer."""
-
-    __slots__ = ("_endpoint", "_received", "_timer", "_transport")
-
-    def __init__(self, endpoint: MetricsEndpoint) -> None:
-        self._endpoint = endpoint
-        self._received = b""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
-        self._timer = self._endpoint.loop.call_later(REQUEST_SECONDS_MAX, self._transport.abort)
-        self._endpoint.open.add(self._transport)
-        if len(self._endpoint.open) > METRICS_CONNECTIONS_MAX:
-            self._transport.abort()
-
-    def data_received(self, data: bytes) -> None:
-        self._received += data
-        if b"\r\n\r\n" in self._received or b"\n\n" in self._received:
-            request_line = self._received.split(b"\n", 1)[0].strip()
-            self._answer(*self._endpoint.exposition.answer(request_line))
-        elif len(self._received) > METRICS_REQUEST_BYTES_MAX:
-            self._answer(431, "text/plain", b"the request is too long\n")
-
-    def connection_lost(self, error: Exception | None) -> None:
-        self._timer.cancel()
-        self._endpoint.open.discard(self._transport)
-
-    def _answer(self, status: int, kind: str, body: bytes) -> None:
-        head = (
-            f"HTTP/1.1 {status} {_REASONS[status]}\r\nContent-Type: {kind}\r\n"
-            f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
-        ).encode()
-        if self._received.startswith(b"HEAD "):
-            body = b""
-        self._received = b""
-        self._transport.write(head + body)
-        self._transport.close()
+def _control(vitals: Vitals) -> dict[str, float]:
+    controller, quorum = vitals.controller, vitals.quorum
+    return {
+        "active_controller": vitals.is_active_controller,
+        "topics": controller.topics,
+        "cluster_partitions": controller.partitions,
+        "offline_partitions": controller.offline_partitions,
+        "not_preferred_leaders": controller.not_preferred,
+        "brokers_active": controller.brokers_active,
+        "brokers_fenced": controller.brokers_fenced,
+        "quorum_leader": quorum.leader,
+        "quorum_epoch": quorum.epoch,
+        "quorum_end_offset": quorum.end_offset,
+        "quorum_high_watermark": quorum.high_watermark,
+        "quorum_applied_offset": quorum.applied,
+    }
 
 
-class MetricsEndpoint:
-    __slots__ = ("_servers", "exposition", "loop", "open")
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, exposition: Exposition) -> None:
-        self.loop = loop
-        self.exposition = exposition
-        self.open: set[asyncio.Transport] = set()
-        self._servers: list[asyncio.Server] = []
-
-    async def listen(self, sockets: tuple[socket.socket, ...]) -> None:
-        for sock in sockets:
-            self._servers.append(await self.loop.create_server(lambda: _Scrape(self), sock=sock))
-
-    def close(self) -> None:
-        for server in self._servers:
-            server.close()
-        for transport in list(self.open):
-            transport.abort()
+def _by_partition(vitals: Vitals, gauges: Gauges) -> dict[str, Samples]:
+    replicas = vitals.replicas
+    followers = [
+        ((each.topic, each.partition, follower.node), follower)
+        for each in vitals.led
+        for follower in each.followers
+    ]
+    return {
+        "log_start_offset": [(each.partition, each.start_offset) for each in replicas],
+        "log_end_offset": [(each.partition, each.end_offset) for each in replicas],
+        "high_watermark": [(each.partition, each.high_watermark) for each in replicas],
+        "partition_log_bytes": [
+            (each.partition, gauges.log_bytes.get(each.partition, 0)) for each in replicas
+        ],
+        "replica_lag_records": [(labels, follower.lag_records) for labels, follower in followers],
+        "replica_lag_seconds": [
+            (labels, float("inf") if follower.lag_ms < 0 else follower.lag_ms / 1000)
+            for labels, follower in followers
+        ],
+    }

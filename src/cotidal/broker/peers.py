@@ -87,10 +87,7 @@ class Lane(asyncio.Protocol):
         self._dialling = peers.spawn(self._dial(node_id, endpoint))
 
     def call(self, call: Call, now: float) -> None:
-        transport = self._transport
-        unsent = self._unsent_bytes
-        if transport is not None:
-            unsent += transport.get_write_buffer_size()
+        unsent = self.unsent_bytes
         if len(self.waiting) >= PEER_CALLS_MAX or unsent > PEER_UNSENT_BYTES_MAX:
             reason = f"{len(self.waiting)} calls and {unsent} bytes wait for {self._key[0]} already"
             self._peers.fail_later(call.token, reason)
@@ -107,6 +104,12 @@ class Lane(asyncio.Protocol):
         self._unsent_bytes += sum(map(len, buffers))
         if self._timer is None or deadline < self._armed_for:
             self._arm(deadline)
+
+    @property
+    def unsent_bytes(self) -> int:
+        """Of calls that the other node has not taken."""
+        transport = self._transport
+        return self._unsent_bytes + (0 if transport is None else transport.get_write_buffer_size())
 
     def flush(self) -> None:
         if self._transport is not None and self._output:
@@ -331,6 +334,16 @@ class Peers:
             dirty, self._dirty = self._dirty, {}
             for lane in dirty:
                 lane.flush()
+
+    def fills(self) -> dict[str, float]:
+        """How full the fullest lane is."""
+        lanes = self._lanes.values()
+        return {
+            "PEER_CALLS_MAX": max((len(each.waiting) for each in lanes), default=0)
+            / PEER_CALLS_MAX,
+            "PEER_UNSENT_BYTES_MAX": max((each.unsent_bytes for each in lanes), default=0)
+            / PEER_UNSENT_BYTES_MAX,
+        }
 
     @property
     def lanes(self) -> Iterable[LaneKey]:

@@ -13,13 +13,14 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable, Mapping
+from time import perf_counter
 from typing import Final, NamedTuple
 
 from cotidal.broker.connection import FETCH, MEMORY, NODE, OUTPUT, Connection
 from cotidal.broker.counters import Counters
 from cotidal.broker.envelopes import sealed
 from cotidal.broker.journal import Journal
-from cotidal.limits import LISTEN_BACKLOG, UNSENT_BYTES_MAX
+from cotidal.limits import LISTEN_BACKLOG, OUTPUT_HIGH_WATER_BYTES, UNSENT_BYTES_MAX
 from cotidal.node.effects import CloseConnection, PauseReading, Respond, ResumeReading
 from cotidal.node.events import ConnectionId, ConnectionLost, ConnectionOpened, Event
 from cotidal.wire.frames import response_buffers
@@ -131,6 +132,16 @@ class Server:
         """Requests without an answer, of all connections."""
         return sum(connection.awaiting for connection in self._connections.values())
 
+    def fills(self) -> dict[str, float]:
+        """How full each bound of connections is."""
+        unsent = max((each.unsent for each in self._connections.values()), default=0)
+        return {
+            "CONNECTIONS_MAX": len(self._connections) / self.bounds.connections_max,
+            "HELD_BYTES_MAX": self.counters.held_bytes / self.bounds.held_bytes_max,
+            "OUTPUT_HIGH_WATER_BYTES": unsent / OUTPUT_HIGH_WATER_BYTES,
+            "UNSENT_BYTES_MAX": 1 - self.answer_room() / UNSENT_BYTES_MAX,
+        }
+
     # A connection's life
 
     def _new(self, gate: Gate) -> Connection:
@@ -183,7 +194,7 @@ class Server:
         connection = self._connections.get(effect.connection)
         if connection is None or connection.closing:
             return  # it left while its request was parked
-        connection.awaiting -= 1
+        self.counters.answered(key, perf_counter() - connection.begun.popleft())
         output = connection.output
         if not output:
             self._dirty.append(connection)

@@ -136,12 +136,12 @@ class OsLock:
 class OsFiles:
     """A file system whose open files are bounded. Shared by all logs of a process."""
 
-    __slots__ = ("_lock", "_max_open", "_open")
+    __slots__ = ("_lock", "_open", "max_open")
 
     FILE: ClassVar = OsFile
 
     def __init__(self, max_open: int = limits.LOG_OPEN_FILES) -> None:
-        self._max_open = max_open
+        self.max_open = max_open
         self._open: deque[OsFile] = deque()
         self._lock = threading.Lock()
 
@@ -212,7 +212,7 @@ class OsFiles:
         with self._lock:
             self._open.append(file)
             for _ in range(2 * len(self._open)):
-                if len(self._open) <= self._max_open:
+                if len(self._open) <= self.max_open:
                     return
                 oldest = self._open.popleft()
                 if oldest is file or oldest.used or not oldest.give_up_descriptor():

@@ -47,6 +47,7 @@ from cotidal.node import (
     publishing,
     quorum,
     standing,
+    vitals,
     voters,
 )
 from cotidal.node.connections import PRODUCE, Connection, Slot
@@ -86,6 +87,7 @@ from cotidal.node.events import (
 from cotidal.node.fetch import PendingFetch
 from cotidal.node.quorum import MetadataReader, QuorumDuty
 from cotidal.node.state import NodeConfig, NodeState, RecordInspector
+from cotidal.node.tally import Tally
 from cotidal.node.view import NodeView
 from cotidal.values import BrokerEpoch, Millis
 
@@ -200,6 +202,14 @@ class Node:
             housing.next_deadline(state),
             state.fetcher_wake,
         )
+
+    def vitals(self, now: Millis, *, partitions_max: int) -> vitals.Vitals:
+        """How the node is; see there."""
+        return vitals.read(self._state, now, partitions_max=partitions_max)
+
+    @property
+    def tally(self) -> Tally:
+        return self._state.tally
 
     def _finish(self) -> tuple[Effect, ...]:
         """Everything that is done once for all that happened in a step."""

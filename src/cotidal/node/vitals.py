@@ -21,7 +21,6 @@ class ReplicaVitals(NamedTuple):
     """One hosted replica, whatever its role."""
 
     partition: TopicPartition
-    leads: bool
     start_offset: Offset
     end_offset: Offset
     high_watermark: Offset
@@ -61,6 +60,97 @@ class Parked(NamedTuple):
     fetches: int
     replica_fetches: int
     deletions: int
+
+
+class ThrottleVitals(NamedTuple):
+    """One side of throttled replication, in bytes a second."""
+
+    role: str
+    rate: int
+    bound: int
+
+
+class Vitals(NamedTuple):
+    """Everything together, for a scrape."""
+
+    leads: int
+    under_replicated: int
+    under_min_isr: int
+    at_min_isr: int
+    offline_replicas: int
+    lag_records_max: int
+    """Of all followers of all partitions that are led here."""
+    lag_ms_max: int
+    """The same; one that was never caught up counts for nothing here."""
+    replicas: tuple[ReplicaVitals, ...]
+    """As many as were asked for, those that are not well first."""
+    led: tuple[PartitionHealth, ...]
+    """Those of them that are led here."""
+    unlisted: int
+    """Replicas that were not among them."""
+    throttles: tuple[ThrottleVitals, ...]
+    parked: Parked
+    fetch_sessions: int
+    fullest_pipeline: int
+    quorum: QuorumVitals
+    controller: ControllerVitals
+    is_active_controller: bool
+    events_queued: int
+
+
+def read(state: NodeState, now: Millis, *, partitions_max: int) -> Vitals:
+    """``partitions_max``: how many are told one by one; totals count all."""
+    under_replicated = under_min_isr = at_min_isr = leads = 0
+    records_max = ms_max = 0
+    for replica, leadership in led(state):
+        leads += 1
+        under_replicated += is_under_replicated(leadership)
+        under_min_isr += is_under_min_isr(leadership)
+        at_min_isr += len(leadership.isr) == leadership.min_isr
+        for follower in leadership.followers.values():
+            records_max = max(records_max, lag_records(replica, follower))
+            ms_max = max(ms_max, lag_ms(replica, follower, now))
+    shown = [hosted.replica for hosted in state.hosted.values()]
+    if len(shown) > partitions_max:
+        shown.sort(key=_is_well)
+        del shown[partitions_max:]
+    return Vitals(
+        leads,
+        under_replicated,
+        under_min_isr,
+        at_min_isr,
+        offline_replicas(state),
+        records_max,
+        ms_max,
+        tuple(map(_replica, shown)),
+        tuple(
+            partition_health(replica, replica.leadership, now)
+            for replica in shown
+            if replica.leadership is not None
+        ),
+        len(state.hosted) - len(shown),
+        tuple(
+            ThrottleVitals(role, throttle.rate.per_second(now), throttle.bound)
+            for role, throttle in (
+                ("leader", state.leader_throttle),
+                ("follower", state.follower_throttle),
+            )
+        ),
+        parked(state),
+        len(state.sessions),
+        fullest_pipeline(state),
+        quorum(state),
+        controller(state),
+        is_active_controller(state),
+        len(state.chronicle.queue) + len(state.chronicle.in_flight),
+    )
+
+
+def _is_well(replica: Replica) -> bool:
+    leadership = replica.leadership
+    if leadership is not None and is_under_replicated(leadership):
+        return False
+    return replica.offline_reason is None
 
 
 def led(state: NodeState) -> Iterator[tuple[Replica, Leadership]]:
@@ -114,16 +204,10 @@ def lag_ms(replica: Replica, follower: Progress, now: Millis) -> int:
     return max(0, now - follower.last_caught_up)
 
 
-def replicas(state: NodeState) -> Iterator[ReplicaVitals]:
-    for partition, hosted in state.hosted.items():
-        replica = hosted.replica
-        yield ReplicaVitals(
-            partition,
-            replica.leadership is not None,
-            replica.start_offset,
-            replica.end_offset,
-            replica.high_watermark,
-        )
+def _replica(replica: Replica) -> ReplicaVitals:
+    return ReplicaVitals(
+        replica.partition, replica.start_offset, replica.end_offset, replica.high_watermark
+    )
 
 
 def offline_replicas(state: NodeState) -> int:
