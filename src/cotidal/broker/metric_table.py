@@ -118,9 +118,10 @@ SECTIONS: Final[dict[str, tuple[Metric, ...]]] = {
                "kafka.server:type=ReplicaFetcherManager,name=MaxLag"),
         Metric("replica_lag_seconds_max", _G, "Longest time since a follower of this node was "
                "caught up; one that never was does not count"),
-        Metric("replication_throttle_bytes", _G, "Bytes a second of throttled replicas, by the side "
-               "of this node", ("role",), "kafka.server:type=LeaderReplication,name=byte-rate"),
-        Metric("replication_throttle_bound_bytes", _G, "What the throttle allows; 2^63 - 1: all", ("role",)),
+        Metric("replication_throttle_bytes", _G, "Bytes a second of throttled replicas, by this "
+               "node's side", ("role",), "kafka.server:type=LeaderReplication,name=byte-rate"),
+        Metric("replication_throttle_bound_bytes", _G, "What the throttle allows; 2^63 - 1: all",
+               ("role",)),
         Metric("truncations", _C, "Times that a follower here cut its log"),
         Metric("truncated_records", _C, "Records cut that way"),
         Metric("high_watermark_regressions", _C, "Times that a high watermark here moved back"),

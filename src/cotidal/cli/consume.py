@@ -105,12 +105,13 @@ def command(
 
 def print_records(
     consumer: Consumer,
-    text_of: Callable[[Fetched], bytes],
+    text_of: Callable[[Fetched], bytes | None],
     *,
     ends: Mapping[TopicPartition, Offset] | None,
     most: int | None,
     progress: Progress,
 ) -> None:
+    """``text_of``: the line of a record; None for one that is passed over."""
     out = sys.stdout.buffer
     printed = 0
     drop_finished(consumer, ends)
@@ -120,7 +121,8 @@ def print_records(
             records = [record for record in records if record.offset < ends[record.at]]
         if most is not None:
             records = records[: most - printed]
-        out.write(b"".join([text_of(record) + b"\n" for record in records]))
+        texts = (text_of(record) for record in records)
+        out.write(b"".join([text + b"\n" for text in texts if text is not None]))
         out.flush()
         printed += len(records)
         if not sys.stdout.isatty():

@@ -31,6 +31,7 @@ VERBS: Final[dict[str, str]] = {
     "throttle": "Bound what replicas that catch up may take of the network.",
     "quorum": "Show the controllers and how far each has got.",
     "chaos": "Kill, pause and part the nodes of a local cluster.",
+    "events": "Tell what has happened to replication.",
     "sim": "Simulate clusters under faults and look for broken promises.",
     "log": "Look into log files on disk.",
     "completion": "Print the completion script of a shell.",
