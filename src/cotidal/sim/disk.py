@@ -1,33 +1,19 @@
 """A simulated node's disk: obeys what it asks of its logs, with real logs on files in memory.
 
-The twin of broker/disk.py. Each log has a lane: what is asked of it is done in order, each job
-taking its time; others go on. A job does its work when it begins, and is told when it ends, so a
-crash in between finds it done and not told; one that waits behind it is not done at all. A job
-that takes no time is done and told within the turn, as an append to the page cache is.
-
-Failures of a log make it offline (LogFailed); a failure of the metadata log ends the process.
+The twin of broker/disk.py. Each log has a lane (lane.py); the metadata log is metadata_log.py. A
+log that fails goes offline (LogFailed); a failure of the metadata log ends the process.
 """
 
 from __future__ import annotations
 
 import errno
-from collections import deque
 from collections.abc import Callable, Iterator
 from enum import Enum
 from functools import partial
-from typing import Any, Final, assert_never
+from typing import Any, Final
 
 from cotidal.core.machine import Entropy
-from cotidal.core.quorum.log_view import SnapshotId
 from cotidal.log import cleaning, key_map
-from cotidal.log.checkpoint import (
-    CLEANED_TO,
-    HIGH_WATERMARKS,
-    LOG_STARTS,
-    RECOVERY_POINTS,
-    decode_offsets,
-    encode_offsets,
-)
 from cotidal.log.contract import LogConfig, Opened, log_config
 from cotidal.log.failure import (
     CorruptLog,
@@ -39,10 +25,8 @@ from cotidal.log.failure import (
 )
 from cotidal.log.log import Log
 from cotidal.log.memory import FOREVER, OPERATIONS, MemoryFiles
-from cotidal.log.metadata_snapshots import SnapshotKey, StoredSnapshot
 from cotidal.log.metadata_store import METADATA_PARTITION, MetadataStore
 from cotidal.messages.producers import ProducerSnapshot
-from cotidal.messages.records.quorum import QuorumStateData
 from cotidal.node import effects as fx
 from cotidal.node.events import (
     Appended,
@@ -51,27 +35,22 @@ from cotidal.node.events import (
     LogOpened,
     LogsMeasured,
     MeasuredDirectory,
-    MetadataSnapshot,
-    Persisted,
     ReadDone,
-    SnapshotWritten,
     StartMoved,
     TimeFound,
 )
 from cotidal.sim.agenda import MS, SECOND, Agenda
+from cotidal.sim.checkpoints import Checkpoints
+from cotidal.sim.lane import NEVER, Hands, Lane, Speed
+from cotidal.sim.metadata_log import Cut, MetadataLog
 from cotidal.values import NO_TIMESTAMP, Offset, TopicPartition, Uuid, WallMillis
-from cotidal.wire.metadata_batch import encode_metadata_batch
-from cotidal.wire.metadata_snapshot import encode_metadata_snapshot
 
 DATA: Final = "/data"
-NEVER: Final = (1 << 63) - 1
 CHECKPOINT_US: Final = 60 * SECOND
 COMPACTION_US: Final = 20 * MS
 METADATA_SEGMENT_BYTES: Final = 64 * 1024
 DOOMED: Final = "-delete"
 STRAY: Final = "-stray"
-
-Work = Callable[[], tuple[Event, ...]]
 
 
 class DiskFault(Enum):
@@ -90,60 +69,8 @@ class DiskFault(Enum):
             files.fail(operation, f"{directory}/", error=error, times=FOREVER)
 
 
-class Speed:
-    """How long the disk takes. Changed by faults."""
-
-    __slots__ = ("slow_us", "sync_us")
-
-    def __init__(self) -> None:
-        self.slow_us = 2 * MS
-        """One job in four takes up to this long; the others no time at all."""
-        self.sync_us = 1 * MS
-        """What is synced takes up to this long more."""
-
-
-class Lane:
-    """One log and the order of what is done to it."""
-
-    __slots__ = ("_disk", "_waiting", "busy", "flush_messages", "log", "partition", "topic_id",
-                 "unflushed")  # fmt: skip
-
-    def __init__(self, disk: Disk, partition: TopicPartition, topic_id: Uuid) -> None:
-        self._disk = disk
-        self.partition = partition
-        self.topic_id = topic_id
-        self.log: Log | None = None
-        self.flush_messages = NEVER
-        self.unflushed = 0
-        self.busy = False
-        self._waiting: deque[Callable[[], None]] = deque()
-
-    def when_free(self, begin: Callable[[], None]) -> None:
-        if self.busy or self._waiting:
-            self._waiting.append(begin)
-        else:
-            begin()
-
-    def run(self, work: Work, took_us: int) -> None:
-        """Do it now; told after ``took_us``."""
-        events = work()
-        if took_us == 0:
-            for event in events:
-                self._disk.post(event)
-            return
-        self.busy = True
-        self._disk.later(took_us, self._end, events)
-
-    def _end(self, events: tuple[Event, ...]) -> None:
-        self.busy = False
-        for event in events:
-            self._disk.post(event)
-        while self._waiting and not self.busy:
-            self._waiting.popleft()()
-
-
 class Disk:
-    """All logs of one process. ``dead`` once the process is: then nothing more happens."""
+    """All logs of one process."""
 
     def __init__(
         self,
@@ -161,26 +88,16 @@ class Disk:
     ) -> None:
         """LogError if the metadata log cannot be opened."""
         self._agenda = agenda
-        self._entropy = entropy
         self._files = files
-        self._speed = speed
         self._directory_id = directory_id
         self._clean = clean
-        self.post = post
-        self._run = run
-        self._wall = wall
-        self._on_broken = on_broken
-        self.dead = False
+        self._hands = Hands(agenda, entropy, speed, post=post, run=run, wall=wall)
         self.lanes: dict[TopicPartition, Lane] = {}
-        self.on_cut: Callable[[TopicPartition, Offset], None] = _nobody
-        """Told of every truncation: (partition, the end that is left)."""
+        self.on_cut: Cut = _nobody
         self.on_compacted: Callable[[TopicPartition], None] = _unmoved
         """Told when compacted segments have taken their place."""
         files.mkdir(DATA)
-        self._high_watermarks = self._read_offsets(HIGH_WATERMARKS)
-        self._recovery_points = self._read_offsets(RECOVERY_POINTS)
-        self._log_starts = self._read_offsets(LOG_STARTS)
-        self._cleaned_to = self._read_offsets(CLEANED_TO)
+        self._checkpoints = Checkpoints(files, DATA)
         self._remove_leftovers()
         self.metadata = MetadataStore(
             files,
@@ -189,8 +106,12 @@ class Disk:
             clean=clean,
             now_wall=wall(),
         )
-        self._metadata_lane = Lane(self, METADATA_PARTITION, Uuid(bytes(16)))
-        self._metadata_lane.log = self.metadata.log
+        self._metadata_log = MetadataLog(
+            self.metadata,
+            self._hands,
+            on_broken=on_broken,
+            on_cut=lambda partition, end: self.on_cut(partition, end),
+        )
         self._agenda.after(CHECKPOINT_US, self._on_checkpoint_due)
 
     def obeys(self) -> dict[type, Callable[[Any], None]]:
@@ -210,19 +131,8 @@ class Disk:
             fx.SaveProducers: self.save_producers,
             fx.SaveHighWatermarks: self.save_high_watermarks,
             fx.MeasureLogs: self.measure_logs,
-            fx.Persist: self.persist,
-            fx.WriteSnapshot: self.write_snapshot,
-            fx.ReadSnapshot: self.read_snapshot,
-            fx.KeepChunk: self.keep_chunk,
-            fx.DropSnapshot: self.drop_snapshot,
+            **self._metadata_log.obeys(),
         }
-
-    def later(self, delay_us: int, do: Callable[..., None], *args: Any) -> None:
-        self._agenda.after(delay_us, self._while_alive, do, args)
-
-    def _while_alive(self, do: Callable[..., None], args: tuple[Any, ...]) -> None:
-        if not self.dead:
-            self._run(do, *args)
 
     def log_of(self, partition: TopicPartition) -> Log | None:
         lane = self.lanes.get(partition)
@@ -248,7 +158,7 @@ class Disk:
             log = lane.log
             if log is None:
                 return (_failed(lane, NotOpen(lane.partition)),)
-            now = self._wall()
+            now = self._hands.wall()
             try:
                 written = log.append(effect.entries, now, stamp_time=effect.stamp_time)
                 if must_flush:
@@ -256,19 +166,19 @@ class Disk:
             except LogError as error:
                 return (_failed(lane, error),)
             if written.rolled:
-                self.later(self._took(sync=True), self._flush_beside, lane)
+                self._hands.later(self._hands.took(sync=True), self._flush_beside, lane)
             stamp = now if effect.stamp_time else NO_TIMESTAMP
             end, rolled = written
             return (Appended(lane.partition, lane.topic_id, end, stamp, rolled),)
 
-        lane.run(work, self._took(sync=must_flush))
+        lane.run(work, self._hands.took(sync=must_flush))
 
     def _flush_beside(self, lane: Lane) -> None:
         if lane.log is not None and not lane.busy and self.lanes.get(lane.partition) is lane:
             try:
                 lane.log.flush()
             except LogError as error:
-                self.post(_failed(lane, error))
+                self._hands.post(_failed(lane, error))
 
     def read(self, effect: fx.Read) -> None:
         self._read_on(effect, [], effect.max_bytes)
@@ -295,22 +205,22 @@ class Disk:
                     whole_first=not found,
                 )
             except LogError as error:
-                if not isinstance(error, OutOfRange) and lane is not self._metadata_lane:
-                    self.post(_failed(lane, error))
+                if not isinstance(error, OutOfRange) and lane is not self._metadata_log.lane:
+                    self._hands.post(_failed(lane, error))
                 results.append(str(error))
                 continue
             results.append(data)
             left -= len(data)
         event = ReadDone(effect.token, tuple(results))
-        took = self._took()
+        took = self._hands.took()
         if took:
-            self.later(took, self.post, event)
+            self._hands.later(took, self._hands.post, event)
         else:
-            self.post(event)
+            self._hands.post(event)
 
     def _lane_to_read(self, partition: TopicPartition) -> Lane | None:
         if partition == METADATA_PARTITION:
-            return self._metadata_lane
+            return self._metadata_log.lane
         return self.lanes.get(partition)
 
     def find_time(self, effect: fx.FindTime) -> None:
@@ -328,7 +238,7 @@ class Disk:
             told = None if found is None else fx.Found(*found)
             return (TimeFound(effect.token, told),)
 
-        lane.when_free(lambda: lane.run(work, self._took()))
+        lane.when_free(lambda: lane.run(work, self._hands.took()))
 
     # A log's life
 
@@ -338,15 +248,15 @@ class Disk:
         if before is not None and before.busy:  # a log of that name is still being put away
             before.when_free(lambda: self.open_log(effect))
             return
-        lane = self.lanes[partition] = Lane(self, partition, effect.topic_id)
+        lane = self.lanes[partition] = Lane(self._hands, partition, effect.topic_id)
         lane.flush_messages = int(effect.settings.get("flush.messages", NEVER))
         if not self._files.exists(f"{DATA}/{partition}"):
-            self._forget(partition)  # of a deleted topic of this name, after a crash
+            self._checkpoints.forget(partition)  # of a deleted topic of this name, after a crash
 
         def work() -> tuple[Event, ...]:
-            point = self._recovery_points.get(partition, Offset(0))
-            start = self._log_starts.get(partition, Offset(0))
-            cleaned = self._cleaned_to.get(partition, Offset(0))
+            point = self._checkpoints.recovery_points.get(partition, Offset(0))
+            start = self._checkpoints.log_starts.get(partition, Offset(0))
+            cleaned = self._checkpoints.cleaned_to.get(partition, Offset(0))
             try:
                 try:
                     lane.log = self._open(effect, point, start, cleaned)
@@ -359,7 +269,7 @@ class Disk:
             lane.log.forget_headers()
             return told
 
-        lane.run(work, self._took(sync=True))
+        lane.run(work, self._hands.took(sync=True))
 
     def _open(
         self, effect: fx.OpenLog, recovery_point: Offset, log_start: Offset, cleaned_to: Offset
@@ -373,22 +283,13 @@ class Disk:
             recovery_point=recovery_point,
             log_start=log_start,
             cleaned_to=cleaned_to,
-            now_wall=self._wall(),
+            now_wall=self._hands.wall(),
         )
 
     def _put_aside(self, partition: TopicPartition, topic_id: Uuid) -> None:
         stray = f"{DATA}/{partition}.{topic_id.hex()}{STRAY}"
         self._files.rename(f"{DATA}/{partition}", stray)
         self._files.sync_directory(DATA)
-
-    def _forget(self, partition: TopicPartition) -> None:
-        for offsets in (
-            self._high_watermarks,
-            self._recovery_points,
-            self._log_starts,
-            self._cleaned_to,
-        ):
-            offsets.pop(partition, None)
 
     def _opened(self, lane: Lane, opened: Opened) -> tuple[Event, ...]:
         return (
@@ -397,7 +298,7 @@ class Disk:
                 lane.topic_id,
                 opened.start_offset,
                 opened.end_offset,
-                self._high_watermarks.get(lane.partition, Offset(0)),
+                self._checkpoints.high_watermarks.get(lane.partition, Offset(0)),
                 opened.epochs,
                 opened.producer_snapshot,
                 opened.headers_after,
@@ -428,7 +329,7 @@ class Disk:
             opened = cut(log)
             self.on_cut(partition, opened.end_offset)
             # What is written next at these offsets is not on the disk yet.
-            self._save_log_offsets()
+            self._checkpoints.save_logs(self.logs())
             return self._opened(lane, opened)
 
         self._slow(lane, work)
@@ -437,8 +338,8 @@ class Disk:
         lane = self.lanes[effect.partition]
 
         def work(log: Log) -> tuple[Event, ...]:
-            start = log.advance_start(effect.offset, self._wall()).start_offset
-            self._save_log_offsets()
+            start = log.advance_start(effect.offset, self._hands.wall()).start_offset
+            self._checkpoints.save_logs(self.logs())
             return (StartMoved(lane.partition, lane.topic_id, start),)
 
         self._slow(lane, work)
@@ -450,7 +351,7 @@ class Disk:
 
         def work(log: Log) -> tuple[Event, ...]:
             before = log.start_offset
-            start = log.retain(self._wall(), below=effect.below).start_offset
+            start = log.retain(self._hands.wall(), below=effect.below).start_offset
             moved = StartMoved(lane.partition, lane.topic_id, start)
             return () if start == before else (moved,)
 
@@ -462,7 +363,7 @@ class Disk:
             lane = self.lanes.get(asked.partition)
             if lane is None or lane.busy or lane.log is None:
                 continue
-            now = self._wall()
+            now = self._hands.wall()
             try:
                 plan = lane.log.begin_cleaning(now, below=asked.below, producers=asked.producers)
                 if plan is None:
@@ -471,12 +372,12 @@ class Disk:
                 keys_max = key_map.capacity(effect.key_bytes)
                 cleaned = cleaning.run(plan, keys_max=keys_max, now_wall=now, breathe=_breathe)
             except CorruptLog as error:
-                self.post(_failed(lane, error))
+                self._hands.post(_failed(lane, error))
                 continue
             except (LogError, OSError):
                 continue  # the log is as good as before
-            took = COMPACTION_US + self._took(sync=True)
-            self.later(took, self._end_compaction, lane, plan, cleaned)
+            took = COMPACTION_US + self._hands.took(sync=True)
+            self._hands.later(took, self._end_compaction, lane, plan, cleaned)
 
     def _end_compaction(
         self, lane: Lane, plan: cleaning.Cleaning, cleaned: cleaning.Cleaned
@@ -485,9 +386,9 @@ class Disk:
             return
 
         def work(log: Log) -> tuple[Event, ...]:
-            if log.end_cleaning(plan, cleaned, self._wall()) is not None:
+            if log.end_cleaning(plan, cleaned, self._hands.wall()) is not None:
                 self.on_compacted(lane.partition)
-                self._save_log_offsets()
+                self._checkpoints.save_logs(self.logs())
             return ()
 
         self._slow(lane, work)
@@ -507,12 +408,12 @@ class Disk:
                 pass  # what cannot be flushed is about to be removed
         lane.log = None
         del self.lanes[partition]
-        self._forget(partition)
+        self._checkpoints.forget(partition)
         try:
             if self._files.exists(f"{DATA}/{partition}"):
                 self._files.rename(f"{DATA}/{partition}", doomed)
                 self._files.sync_directory(DATA)
-                self.later(SECOND, self._remove, doomed)
+                self._hands.later(SECOND, self._remove, doomed)
         except OSError:
             pass  # it stays; a topic of that name puts it aside
 
@@ -550,152 +451,12 @@ class Disk:
         self._slow(self.lanes[effect.partition], work)
 
     def save_high_watermarks(self, effect: fx.SaveHighWatermarks) -> None:
-        self._high_watermarks.update(effect.watermarks)
-        self._write_offsets(HIGH_WATERMARKS, self._high_watermarks)
+        self._checkpoints.save_high_watermarks(effect.watermarks)
 
     def measure_logs(self, effect: fx.MeasureLogs) -> None:
         sizes = tuple((partition, log.size_bytes) for partition, log in self.logs())
         measured = MeasuredDirectory(DATA, None, sizes, 1 << 40, 1 << 39)
-        self.post(LogsMeasured(effect.token, (measured,)))
-
-    # The metadata log
-
-    def persist(self, effect: fx.Persist) -> None:
-        lane = self._metadata_lane
-        lane.when_free(lambda: self._persist(lane, effect))
-
-    def _persist(self, lane: Lane, effect: fx.Persist) -> None:
-        """Each write at a moment of its own: a crash may fall between any two of them."""
-        steps: list[Callable[[], None]] = []
-        installed: list[MetadataSnapshot] = []
-        unflushed = False
-        for write in effect.writes:
-            if isinstance(write, fx.MetadataBatch | fx.FetchedMetadata):
-                unflushed = True
-            elif unflushed:
-                steps.append(self.metadata.flush)
-                unflushed = False
-            steps += self._steps_of(write, installed)
-        if unflushed:
-            steps.append(self.metadata.flush)
-        self._do_all(
-            lane, steps, lambda: Persisted(effect.token, installed[-1] if installed else None)
-        )
-
-    def _do_all(
-        self, lane: Lane, steps: list[Callable[[], None]], told: Callable[[], Event]
-    ) -> None:
-        lane.busy = True
-        self._do_on(lane, steps, told, 0)
-
-    def _do_on(
-        self, lane: Lane, steps: list[Callable[[], None]], told: Callable[[], Event], done: int
-    ) -> None:
-        while done < len(steps):
-            try:
-                steps[done]()
-            except (LogError, OSError) as error:
-                self._on_broken(f"the metadata log cannot be written: {error}")
-                return
-            done += 1
-            took = self._took(sync=True)
-            if took:
-                self.later(took, self._do_on, lane, steps, told, done)
-                return
-        # Never within the turn that asked: the real one has a thread of its own.
-        self.later(1, lane._end, (told(),))
-
-    def _steps_of(
-        self, write: fx.Write, installed: list[MetadataSnapshot]
-    ) -> tuple[Callable[[], None], ...]:
-        store = self.metadata
-        match write:
-            case fx.MetadataBatch():
-                data = encode_metadata_batch(
-                    write.records,
-                    base_offset=write.base_offset,
-                    leader_epoch=write.leader_epoch,
-                    control=write.control,
-                    wall=write.wall,
-                )
-                return (lambda: store.append(data, write.leader_epoch, self._wall()),)
-            case fx.FetchedMetadata(_, batches):
-                return (lambda: store.append_fetched(batches, self._wall()),)
-            case fx.CutMetadata(offset):
-                return (lambda: self._cut_metadata(offset),)
-            case fx.QuorumState(state):
-                assert isinstance(state, QuorumStateData)
-                return (lambda: store.write_quorum_state(state),)
-            case fx.InstallSnapshot(snapshot):
-                key = SnapshotKey(*snapshot)
-                return (
-                    lambda: installed.append(snapshot_told(store.snapshots.adopt(key))),
-                    lambda: self._replace_metadata(key.end_offset),
-                )
-            case fx.CleanMetadata(offset):
-                return (lambda: store.clean(offset, self._wall()),)
-            case _:
-                assert_never(write)
-
-    def _cut_metadata(self, offset: Offset) -> None:
-        self.metadata.cut(offset)
-        self.on_cut(METADATA_PARTITION, self.metadata.log.end_offset)
-
-    def _replace_metadata(self, offset: Offset) -> None:
-        self.metadata.start_at(offset)
-        self.on_cut(METADATA_PARTITION, offset)
-
-    def write_snapshot(self, effect: fx.WriteSnapshot) -> None:
-        key = SnapshotKey(*effect.id)
-        store = self.metadata
-        pieces = encode_metadata_snapshot(
-            effect.records,
-            control=effect.control,
-            epoch=effect.id.epoch,
-            log_wall=effect.log_wall,
-            wall=effect.wall,
-        )
-        sizes: list[int] = []
-        steps: list[Callable[[], None]] = [
-            lambda: store.snapshots.begin(key, pieces),
-            lambda: sizes.append(store.finish_snapshot(key, self._wall())),
-        ]
-        lane = self._metadata_lane
-        lane.when_free(
-            lambda: self._do_all(lane, steps, lambda: SnapshotWritten(effect.id, sizes[0]))
-        )
-
-    def read_snapshot(self, effect: fx.ReadSnapshot) -> None:
-        def work() -> tuple[Event, ...]:
-            try:
-                key = SnapshotKey(*effect.id)
-                data = self.metadata.snapshots.piece(key, effect.position, effect.max_bytes)
-            except OSError as error:
-                return (ReadDone(effect.token, (str(error),)),)
-            return (ReadDone(effect.token, (data,)),)
-
-        lane = self._metadata_lane
-        lane.when_free(lambda: lane.run(work, self._took()))
-
-    def keep_chunk(self, effect: fx.KeepChunk) -> None:
-        key = SnapshotKey(*effect.id)
-        self._now_or_broken(
-            lambda: self.metadata.snapshots.keep_piece(key, effect.position, effect.data)
-        )
-
-    def drop_snapshot(self, effect: fx.DropSnapshot) -> None:
-        self._now_or_broken(lambda: self.metadata.snapshots.forget(SnapshotKey(*effect.id)))
-
-    def _now_or_broken(self, do: Callable[[], None]) -> None:
-        def work() -> tuple[Event, ...]:
-            try:
-                do()
-            except (LogError, OSError) as error:
-                self._on_broken(f"the metadata log cannot be written: {error}")
-            return ()
-
-        lane = self._metadata_lane
-        lane.when_free(lambda: lane.run(work, self._took()))
+        self._hands.post(LogsMeasured(effect.token, (measured,)))
 
     # Order, time and failure
 
@@ -708,13 +469,7 @@ class Disk:
             except (LogError, OSError) as error:
                 return (_failed(lane, error),)
 
-        lane.when_free(lambda: lane.run(guarded, self._took(sync=True)))
-
-    def _took(self, *, sync: bool = False) -> int:
-        drawn = self._entropy.next_u64()
-        if sync:
-            return drawn % (self._speed.sync_us + self._speed.slow_us + 1)
-        return 0 if drawn & 3 else (drawn >> 2) % (self._speed.slow_us + 1)
+        lane.when_free(lambda: lane.run(guarded, self._hands.took(sync=True)))
 
     def logs(self) -> Iterator[tuple[TopicPartition, Log]]:
         for partition, lane in self.lanes.items():
@@ -724,32 +479,15 @@ class Disk:
     # Checkpoints
 
     def _on_checkpoint_due(self) -> None:
-        if not self.dead:
-            self._save_log_offsets()
+        if not self._hands.dead:
+            self._checkpoints.save_logs(self.logs())
             self._agenda.after(CHECKPOINT_US, self._on_checkpoint_due)
 
-    def _save_log_offsets(self) -> None:
-        for partition, log in self.logs():
-            self._recovery_points[partition] = log.recovery_point
-            self._log_starts[partition] = log.start_offset
-            self._cleaned_to[partition] = log.cleaned_to
-        self._write_offsets(CLEANED_TO, self._cleaned_to)
-        self._write_offsets(RECOVERY_POINTS, self._recovery_points)
-        self._write_offsets(LOG_STARTS, self._log_starts)
-
-    def _read_offsets(self, name: str) -> dict[TopicPartition, Offset]:
-        try:
-            return decode_offsets(self._files.read(f"{DATA}/{name}"), name)
-        except (OSError, ValueError):
-            return {}  # counts as empty: recovery then looks at everything
-
-    def _write_offsets(self, name: str, offsets: dict[TopicPartition, Offset]) -> None:
-        try:
-            self._files.write(f"{DATA}/{name}", encode_offsets(offsets))
-        except OSError:
-            pass  # the next one tries again
-
     # The end
+
+    def die(self) -> None:
+        """Nothing more happens: the process is gone."""
+        self._hands.dead = True
 
     def close(self) -> bool:
         """Everything to the disk. False if some log could not be: then nothing was clean."""
@@ -759,18 +497,13 @@ class Disk:
                 log.close()
             except (LogError, OSError):
                 clean = False
-        self._save_log_offsets()
+        self._checkpoints.save_logs(self.logs())
         try:
             self.metadata.close()
         except (LogError, OSError):
             clean = False
-        self.dead = True
+        self.die()
         return clean
-
-
-def snapshot_told(stored: StoredSnapshot) -> MetadataSnapshot:
-    batches = tuple(fx.MetadataBatch(*batch) for batch in stored.batches)
-    return MetadataSnapshot(SnapshotId(*stored.key), stored.size_bytes, batches)
 
 
 def _failed(lane: Lane, error: LogError | OSError) -> LogFailed:

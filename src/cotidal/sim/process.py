@@ -26,7 +26,9 @@ from cotidal.node.node import Node
 from cotidal.node.state import NodeConfig
 from cotidal.sim.agenda import Agenda
 from cotidal.sim.clock import Clock
-from cotidal.sim.disk import DATA, Disk, DiskFault, Speed, snapshot_told
+from cotidal.sim.disk import DATA, Disk, DiskFault
+from cotidal.sim.lane import Speed
+from cotidal.sim.metadata_log import snapshot_told
 from cotidal.sim.network import Connection, HostId, Network
 from cotidal.sim.peers import Peers
 from cotidal.sim.server import Gate, Server
@@ -310,7 +312,7 @@ class Process:
         """Nothing of this process happens any more; who ends it says what becomes of the rest."""
         if self.alive:
             self.alive = False
-            self.disk.dead = True
+            self.disk.die()
             self._events.clear()
             self._held.clear()
             self._watcher.on_ended(self, reason)

@@ -15,8 +15,9 @@ from cotidal.core.machine import Entropy
 from cotidal.sim import probes as seen
 from cotidal.sim.agenda import MS, SECOND
 from cotidal.sim.checkers.window import broker_epoch_of
-from cotidal.sim.disk import DiskFault, Speed
+from cotidal.sim.disk import DiskFault
 from cotidal.sim.faults.schedule import MENDED, WHOLE, Command, Schedule
+from cotidal.sim.lane import Speed
 from cotidal.sim.network import HostId, Link
 from cotidal.sim.probes import Probes
 from cotidal.sim.process import Machine, Process
