@@ -79,6 +79,22 @@ ELECTED_FROM_ELIGIBLE: Final = (
 )
 FENCED_FOR_A_REASON: Final = "a broker with which nothing is wrong is not fenced"
 
+# transactions
+
+TXN_ATOMIC: Final = (
+    "records and offsets of one transaction are seen by read_committed readers all, or none"
+)
+TXN_ABORTED_UNSEEN: Final = (
+    "no read_committed reader is given a record of an aborted transaction, or of one that is open"
+)
+TXN_DECIDED_ONCE: Final = "a transaction of which commit or abort was told never gets the other"
+TXN_FENCED: Final = (
+    "after a transactional id has a new holder, nothing that an earlier one sends is committed"
+)
+LSO_MONOTONIC: Final = (
+    "what is stable never goes back within a leader's epoch, and passes no transaction that is open"
+)
+
 # cluster: what comes about once faults stop
 
 LEADER_APPEARS: Final = "a partition with a live eligible replica gets a leader"
@@ -93,3 +109,4 @@ REASSIGNMENT_ENDS: Final = "a reassignment comes to its end"
 QUORUM_LEADER_APPEARS: Final = "a majority of voters elects a leader"
 READS_REACH_THE_END: Final = "every consumer comes to read everything, wherever it reads"
 STABLE_OFFSET_FOLLOWS: Final = "the last stable offset reaches the high watermark"
+TXN_ENDS: Final = "every transaction ends, and its markers reach all its partitions"

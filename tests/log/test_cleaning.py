@@ -11,8 +11,8 @@ from cotidal.log.compaction import CompactionRules
 from cotidal.log.failure import CorruptLog
 from cotidal.log.log import Log
 from cotidal.log.memory import MemoryFiles
-from cotidal.log.transaction_index import AbortedTransaction
 from cotidal.messages.batch import Placed
+from cotidal.messages.producers import AbortedTransaction
 from cotidal.messages.records.transaction import EndTxnMarker
 from cotidal.values import LeaderEpoch, Offset, ProducerId, WallMillis
 from cotidal.wire.batch import read_batches, read_header

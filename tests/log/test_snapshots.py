@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from cotidal.log.contract import Marker
 from cotidal.log.log import Log
 from cotidal.log.memory import MemoryFiles
 from cotidal.log.producer_snapshot import decode_snapshot, encode_snapshot
-from cotidal.log.transaction_index import AbortedTransaction
-from cotidal.messages.producers import ProducerEntry, ProducerSnapshot
+from cotidal.messages.batch import Marker
+from cotidal.messages.producers import AbortedTransaction, ProducerEntry, ProducerSnapshot
 from cotidal.messages.records.transaction import EndTxnMarker
 from cotidal.values import Offset, ProducerEpoch, ProducerId, Sequence, WallMillis
 from cotidal.wire.records import ControlType, Record, build_batch, control_record

@@ -19,7 +19,7 @@ LEADER_MUTANTS: Final = (
         "acks=all is answered when the high watermark has passed the record, not when it is written"
         " here (produce, acks=-1)",
         LEADER,
-        "return (EndMoved(end_offset), *advance_high_watermark(replica, now))",
+        "return (EndMoved(end_offset), *aborted, *advance_high_watermark(replica, now))",
         "return (EndMoved(end_offset), CompleteAcks(end_offset),"
         " *advance_high_watermark(replica, now))",
         ("harsh", "lossy-disk"),
@@ -313,7 +313,7 @@ PRODUCER_MUTANTS: Final = (
         "producers-not-restored",
         "when a log is opened or cut, producers are known again from its batches",
         REPLICA,
-        "    replica.producers.replay(headers_after)\n",
+        "    replica.producers.replay(headers_after, markers)\n",
         "",
         ("harsh", "mild"),
     ),
@@ -321,7 +321,7 @@ PRODUCER_MUTANTS: Final = (
         "follower-forgets-producers",
         "a follower learns producers from what it fetches: it may have to lead",
         FOLLOWER,
-        "    replica.producers.replay(taken.headers)\n",
+        "    replica.producers.replay(taken.headers, taken.markers)\n",
         "",
         ("harsh", "mild"),
     ),

@@ -11,7 +11,7 @@ from cotidal.core.quorum.log_view import SnapshotId
 from cotidal.core.quorum.voters import ControlRecord
 from cotidal.errors import ErrorCode
 from cotidal.messages.batch import NO_BATCHES, Batches, Placed
-from cotidal.messages.producers import ProducerSnapshot
+from cotidal.messages.producers import AbortedTransaction, ProducerSnapshot
 from cotidal.messages.records import metadata as md
 from cotidal.messages.records.quorum import LeaderChangeMessage, QuorumStateData
 from cotidal.messages.rpc.apis import ApiKey
@@ -26,6 +26,7 @@ from cotidal.values import (
     LeaderEpoch,
     NodeId,
     Offset,
+    ProducerId,
     TopicPartition,
     Uuid,
     WallMillis,
@@ -178,6 +179,10 @@ TOLD: list[tuple[NodeMoment, str]] = [
     ),
     (want.SaveEpochs(AT, EPOCHS), "save-epochs orders-0 1@0 5@8"),
     (want.SaveProducers(AT, ProducerSnapshot(O8)), "save-producers orders-0"),
+    (
+        want.SaveAborted(AT, (AbortedTransaction(ProducerId(7), O8, O12, Offset(13)),)),
+        "save-aborted orders-0 8-12",
+    ),
     (want.SaveHighWatermarks(((AT, O8),)), "save-high-watermarks orders-0=8"),
     (want.MeasureLogs(READ), "measure-logs 4"),
     (want.Note("info", "hello"), "note info: hello"),

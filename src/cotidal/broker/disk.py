@@ -45,6 +45,7 @@ from cotidal.node.effects import (
     OpenLog,
     Read,
     Retain,
+    SaveAborted,
     SaveEpochs,
     SaveHighWatermarks,
     SaveProducers,
@@ -161,6 +162,7 @@ class Disk:
             Compact: self._compacting.compact,
             SaveEpochs: self.save_epochs,
             SaveProducers: self.save_producers,
+            SaveAborted: self.save_aborted,
             SaveHighWatermarks: self.save_high_watermarks,
             MeasureLogs: self.measure_logs,
         }
@@ -278,6 +280,7 @@ class Disk:
                 opened.producer_snapshot,
                 opened.headers_after,
                 directory.id,
+                opened.markers,
             )
         )
 
@@ -371,6 +374,10 @@ class Disk:
         assert isinstance(snapshot, ProducerSnapshot)
         lane = self._lanes[effect.partition]
         self._slow(lane, self._keeper, lambda log: log.save_producers(snapshot), _ignore)
+
+    def save_aborted(self, effect: SaveAborted) -> None:
+        lane = self._lanes[effect.partition]
+        self._slow(lane, self._writer, lambda log: log.save_aborted(effect.transactions), _ignore)
 
     def save_high_watermarks(self, effect: SaveHighWatermarks) -> None:
         self._directories.save_high_watermarks(effect.watermarks, self._directory_of)

@@ -32,12 +32,12 @@ from cotidal.log.retention import SegmentFacts
 from cotidal.log.roll import RELATIVE_OFFSET_MAX
 from cotidal.log.scan import Damage, walk
 from cotidal.log.segment import SUFFIXES, Segment, segment_name
-from cotidal.log.snapshots import read_marker
-from cotidal.log.transaction_index import AbortedTransaction
 from cotidal.log.transactions_seen import TransactionsSeen
 from cotidal.messages.batch import HEADER_BYTES, BatchHeader
+from cotidal.messages.producers import AbortedTransaction
 from cotidal.values import NO_EPOCH, Offset, WallMillis
 from cotidal.wire.batch import read_batches, read_header
+from cotidal.wire.markers import read_marker
 from cotidal.wire.thinning import Span, emptied, record_bytes, record_spans, thinned
 
 CLEANED: Final = ".cleaned"

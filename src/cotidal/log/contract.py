@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from cotidal.log.compaction import CompactionRules
-from cotidal.messages.batch import BatchHeader
+from cotidal.messages.batch import BatchHeader, Marker
 from cotidal.messages.producers import ProducerSnapshot
 from cotidal.values import EpochEntry, LeaderEpoch, Offset, WallMillis
 
@@ -67,14 +67,6 @@ class Appended(NamedTuple):
     end_offset: Offset
     rolled: bool
     """A segment was closed: time for a producer snapshot and, off the loop, a flush."""
-
-
-class Marker(NamedTuple):
-    """The end of a transaction, as its control batch tells it."""
-
-    offset: Offset
-    committed: bool
-    coordinator_epoch: int
 
 
 class Opened(NamedTuple):

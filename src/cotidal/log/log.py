@@ -38,9 +38,8 @@ from cotidal.log.scan import Damage
 from cotidal.log.segment import Segment
 from cotidal.log.snapshots import SnapshotFiles, batches_after
 from cotidal.log.swap import begin_swap, end_swap
-from cotidal.log.transaction_index import AbortedTransaction
 from cotidal.messages.batch import Placed
-from cotidal.messages.producers import ProducerSnapshot
+from cotidal.messages.producers import AbortedTransaction, ProducerSnapshot
 from cotidal.values import EpochEntry, Offset, Uuid, WallMillis
 
 __all__ = [

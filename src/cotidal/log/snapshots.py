@@ -9,16 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from cotidal.errors import MalformedFrame
-from cotidal.log.contract import Marker
 from cotidal.log.failure import CorruptLog
 from cotidal.log.filesystem import FileSystem
 from cotidal.log.producer_snapshot import decode_snapshot, encode_snapshot
 from cotidal.log.segment import Segment
-from cotidal.messages.batch import BatchHeader
+from cotidal.messages.batch import BatchHeader, Marker
 from cotidal.messages.producers import ProducerSnapshot
 from cotidal.values import Offset
-from cotidal.wire.records import ControlType, read_control_record, read_records
+from cotidal.wire.markers import read_marker
 
 _SUFFIX = ".snapshot"
 
@@ -104,15 +102,3 @@ def batches_after(segments: Sequence[Segment], first_offset: int) -> After:
         except CorruptLog as damage:
             damaged.append(str(damage))
     return After(tuple(headers), tuple(markers), tuple(damaged))
-
-
-def read_marker(header: BatchHeader, batch: bytes) -> Marker | None:
-    """None for a control batch that ends no transaction, or that cannot be read."""
-    try:
-        control = read_control_record(read_records(batch)[0])
-    except (MalformedFrame, IndexError):
-        return None
-    if control is None or control[0] not in (ControlType.ABORT, ControlType.COMMIT):
-        return None
-    kind, value = control
-    return Marker(header.base_offset, kind is ControlType.COMMIT, value.coordinator_epoch)

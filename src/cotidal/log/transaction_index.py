@@ -14,19 +14,13 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Final
 
 from cotidal.log.filesystem import File, FileSystem
+from cotidal.messages.producers import AbortedTransaction
 from cotidal.values import Offset, ProducerId
 
 _ENTRY: Final = Struct(">hqqqq")
-
-
-class AbortedTransaction(NamedTuple):
-    producer_id: ProducerId
-    first_offset: Offset
-    last_offset: Offset
-    last_stable_offset: Offset
 
 
 class TransactionIndex:

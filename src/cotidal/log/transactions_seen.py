@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 
-from cotidal.log.contract import Marker
-from cotidal.log.transaction_index import AbortedTransaction
-from cotidal.messages.batch import BatchHeader
+from cotidal.messages.batch import BatchHeader, Marker
+from cotidal.messages.producers import AbortedTransaction
 
 
 class TransactionsSeen:

@@ -84,19 +84,28 @@ class BatchHeader(NamedTuple):
         return self.base_timestamp if self.attributes & DELETE_HORIZON_BIT else None
 
 
+class Marker(NamedTuple):
+    """The end of a transaction, as its control batch tells it."""
+
+    offset: Offset
+    committed: bool
+    coordinator_epoch: int
+
+
 class Batches(NamedTuple):
     """Consecutive whole batches of one partition, crc checked, and what was wrong after them.
 
     ``headers`` describes exactly the bytes of ``data``. ``fault`` is None, or one sentence about
     the batch that follows them and could not be accepted; the bytes of that batch are not in
     ``data``. A batch cut short at the end (a fetch response may do that) is dropped without fault
-    and told by ``cut``.
+    and told by ``cut``. ``markers``: what the control batches among them say of transactions.
     """
 
     headers: tuple[BatchHeader, ...]
     data: bytes | memoryview
     fault: str | None = None
     cut: bool = False
+    markers: tuple[Marker, ...] = ()
 
 
 NO_BATCHES: Final = Batches((), b"")
@@ -127,6 +136,8 @@ def producer_refusal(batches: Batches | None) -> Refusal | None:
     if count <= 0 or count != offsets:
         sentence = f"the batch has {count} records, but offsets for {offsets}"
         return Refusal(ErrorCode.INVALID_RECORD, sentence)
+    if header.is_transactional and header.producer_id < 0:
+        return Refusal(ErrorCode.INVALID_RECORD, "a transactional batch has no producer id")
     if header.producer_id >= 0 and header.base_sequence < 0:
         sentence = f"the batch has producer id {header.producer_id}, but no sequence"
         return Refusal(ErrorCode.INVALID_RECORD, sentence)

@@ -1,4 +1,5 @@
-"""What a log remembers of idempotent producers, as a value: the content of a ``.snapshot`` file."""
+"""What a log remembers of producers and their transactions, as values: the contents of the files
+``.snapshot`` and ``.txnindex``."""
 
 from __future__ import annotations
 
@@ -26,3 +27,15 @@ class ProducerSnapshot(NamedTuple):
 
     offset: Offset
     entries: tuple[ProducerEntry, ...] = ()
+
+
+class AbortedTransaction(NamedTuple):
+    """A producer's records from ``first_offset`` up to its marker at ``last_offset`` are void.
+
+    ``last_stable_offset`` is what it was after the marker: readers below it need look no further.
+    """
+
+    producer_id: ProducerId
+    first_offset: Offset
+    last_offset: Offset
+    last_stable_offset: Offset

@@ -7,6 +7,7 @@ from typing import NamedTuple, NewType, TypeAlias
 
 from cotidal.core.quorum.log_view import SnapshotId
 from cotidal.messages.batch import Batches, Placed
+from cotidal.messages.producers import AbortedTransaction
 from cotidal.values import (
     EpochEntry,
     LeaderEpoch,
@@ -283,6 +284,13 @@ class SaveProducers(NamedTuple):
     """A ProducerSnapshot."""
 
 
+class SaveAborted(NamedTuple):
+    """Enter in the index of aborted transactions; known ones are passed over."""
+
+    partition: TopicPartition
+    transactions: tuple[AbortedTransaction, ...]
+
+
 class SaveHighWatermarks(NamedTuple):
     watermarks: tuple[tuple[TopicPartition, Offset], ...]
 
@@ -345,6 +353,7 @@ Effect: TypeAlias = (
     | Compact
     | SaveEpochs
     | SaveProducers
+    | SaveAborted
     | SaveHighWatermarks
     | MeasureLogs
     | Note

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple, NewType, TypeAlias
 
 from cotidal.core.quorum.log_view import SnapshotId
-from cotidal.messages.batch import BatchHeader
+from cotidal.messages.batch import BatchHeader, Marker
 from cotidal.node.effects import CallToken, Found, MetadataBatch, PersistToken, ReadToken
 from cotidal.values import EpochEntry, NodeId, Offset, TopicPartition, Uuid, WallMillis
 
@@ -97,6 +97,8 @@ class LogOpened(NamedTuple):
     headers_after: tuple[BatchHeader, ...]
     directory: Uuid
     """Of the log directory that holds it."""
+    markers: tuple[Marker, ...] = ()
+    """What the control batches among ``headers_after`` say."""
 
 
 class LogFailed(NamedTuple):

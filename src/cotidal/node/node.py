@@ -465,8 +465,10 @@ class Node:
         state.stopping = True
         for partition, hosted in state.hosted.items():
             replica = hosted.replica
-            if replica.offline_reason is None and replica.is_steady and len(replica.producers):
-                snapshot = replica.producers.snapshot(offset=replica.next_offset)
+            producers = replica.producers
+            is_open = replica.offline_reason is None and replica.is_steady
+            if is_open and len(producers) and producers.transactions.is_settled:
+                snapshot = producers.snapshot(offset=replica.next_offset)
                 state.out.append(SaveProducers(partition, snapshot))
         housekeeping.save_high_watermarks(state)
         state.out.append(Note("info", "stopping"))

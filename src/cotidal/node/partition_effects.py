@@ -20,6 +20,7 @@ from cotidal.core.partition.effects import (
     PartitionEffect,
     ProposeIsr,
     Readable,
+    RememberAborted,
     RememberEpochs,
     RememberProducers,
     StartOver,
@@ -29,7 +30,15 @@ from cotidal.core.partition.replica import Replica, on_log_failed
 from cotidal.errors import ErrorCode, Refusal
 from cotidal.messages.batch import Placed
 from cotidal.node import acks, chronicle, offsets
-from cotidal.node.effects import AdvanceStart, Append, Note, SaveEpochs, SaveProducers, TruncateTo
+from cotidal.node.effects import (
+    AdvanceStart,
+    Append,
+    Note,
+    SaveAborted,
+    SaveEpochs,
+    SaveProducers,
+    TruncateTo,
+)
 from cotidal.node.effects import StartOver as StartLogOver
 from cotidal.node.hosting import Hosted
 from cotidal.node.state import NodeState
@@ -80,6 +89,8 @@ def obey(state: NodeState, hosted: Hosted, effects: tuple[PartitionEffect, ...])
                 state.out.append(SaveEpochs(partition, entries))
             case RememberProducers(snapshot):
                 state.out.append(SaveProducers(partition, snapshot))
+            case RememberAborted(transactions):
+                state.out.append(SaveAborted(partition, transactions))
             case Readable():
                 wake_fetches(state, hosted)
             case CompleteAcks():

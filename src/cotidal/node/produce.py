@@ -37,7 +37,7 @@ from cotidal.node.connections import Connection, Slot
 from cotidal.node.effects import Append, CloseConnection, SaveProducers
 from cotidal.node.events import Appended
 from cotidal.node.hosting import Hosted, Waiting
-from cotidal.node.partition_effects import on_fault, wake_fetches, wake_replica_fetches
+from cotidal.node.partition_effects import obey, on_fault, wake_fetches, wake_replica_fetches
 from cotidal.node.state import NodeState
 from cotidal.values import NO_TIMESTAMP, Millis, TopicPartition, Uuid, WallMillis
 
@@ -138,11 +138,12 @@ def on_log_appended(state: NodeState, event: Appended) -> None:
     for effect in effects:
         if isinstance(effect, Readable):
             wake_fetches(state, hosted)
-        else:
-            assert isinstance(effect, EndMoved | CompleteAcks)
+        elif isinstance(effect, EndMoved | CompleteAcks):
             on_progress(state, hosted, effect)
             if hosted.replica_fetches and isinstance(effect, EndMoved):
                 wake_replica_fetches(state, hosted)
+        else:
+            obey(state, hosted, (effect,))
     if event.rolled:
         for remember in on_rolled(hosted.replica):
             assert isinstance(remember, RememberProducers)

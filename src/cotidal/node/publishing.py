@@ -167,8 +167,9 @@ def _rebuild(
             epochs=event.epochs,
             producers=producers,
             headers_after=event.headers_after,
+            markers=event.markers,
         )
-    on_log_opened(
+    return on_log_opened(
         replica,
         start_offset=event.start_offset,
         end_offset=event.end_offset,
@@ -176,8 +177,8 @@ def _rebuild(
         epochs=event.epochs,
         producers=producers,
         headers_after=event.headers_after,
+        markers=event.markers,
     )
-    return ()
 
 
 def topic_values(state: NodeState, image: Image, topic: str) -> Mapping[str, str]:

@@ -170,6 +170,7 @@ _LogEffect: TypeAlias = (
     | want.Compact
     | want.SaveEpochs
     | want.SaveProducers
+    | want.SaveAborted
     | want.SaveHighWatermarks
 )
 
@@ -204,6 +205,9 @@ def _log_effect(effect: _LogEffect) -> _Words:
             return "save-epochs", f"{partition} {epochs(entries_)}"
         case want.SaveProducers(partition=partition):
             return "save-producers", str(partition)
+        case want.SaveAborted(partition=partition, transactions=transactions):
+            parts = [f"{each.first_offset}-{each.last_offset}" for each in transactions]
+            return "save-aborted", f"{partition} {_first(parts)}"
         case want.SaveHighWatermarks(watermarks=watermarks):
             parts = [f"{partition}={offset}" for partition, offset in watermarks]
             return "save-high-watermarks", _first(parts)

@@ -129,6 +129,7 @@ class Disk:
             fx.Compact: self.compact,
             fx.SaveEpochs: self.save_epochs,
             fx.SaveProducers: self.save_producers,
+            fx.SaveAborted: self.save_aborted,
             fx.SaveHighWatermarks: self.save_high_watermarks,
             fx.MeasureLogs: self.measure_logs,
             **self._metadata_log.obeys(),
@@ -303,6 +304,7 @@ class Disk:
                 opened.producer_snapshot,
                 opened.headers_after,
                 self._directory_id,
+                opened.markers,
             ),
         )
 
@@ -446,6 +448,13 @@ class Disk:
 
         def work(log: Log) -> tuple[Event, ...]:
             log.save_producers(snapshot)
+            return ()
+
+        self._slow(self.lanes[effect.partition], work)
+
+    def save_aborted(self, effect: fx.SaveAborted) -> None:
+        def work(log: Log) -> tuple[Event, ...]:
+            log.save_aborted(effect.transactions)
             return ()
 
         self._slow(self.lanes[effect.partition], work)

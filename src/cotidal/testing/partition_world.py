@@ -18,6 +18,7 @@ from cotidal.core.partition.effects import (
     PartitionEffect,
     ProposeIsr,
     Readable,
+    RememberAborted,
     RememberEpochs,
     RememberProducers,
     StartOver,
@@ -446,7 +447,7 @@ class PartitionWorld:
         self.touch(broker)
         for effect in effects:
             match effect:
-                case EndMoved() | Readable() | RememberProducers():
+                case EndMoved() | Readable() | RememberProducers() | RememberAborted():
                     pass
                 case RememberEpochs(entries):
                     broker.log.epochs = entries

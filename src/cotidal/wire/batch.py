@@ -21,7 +21,15 @@ from struct import Struct
 from typing import Final
 
 from cotidal.errors import MalformedFrame
-from cotidal.messages.batch import HEADER_BYTES, TIMESTAMP_TYPE_BIT, Batches, BatchHeader
+from cotidal.messages.batch import (
+    CONTROL_BIT,
+    HEADER_BYTES,
+    TIMESTAMP_TYPE_BIT,
+    Batches,
+    BatchHeader,
+    Marker,
+)
+from cotidal.wire.markers import read_marker
 from cotidal.wire.primitives import Buffer
 
 MAGIC: Final = 2
@@ -87,6 +95,7 @@ def read_batches(data: Buffer) -> Batches:
     size = len(data)
     view = data if size < SLICE_BYTES_MAX else memoryview(data)
     headers: list[BatchHeader] = []
+    markers: tuple[Marker, ...] = ()
     pos = 0
     fault: str | None = None
     while size - pos >= HEADER_BYTES:
@@ -117,11 +126,15 @@ def read_batches(data: Buffer) -> Batches:
                 ),
             )
         )  # fmt: skip
+        if attributes & CONTROL_BIT:
+            marker = read_marker(headers[-1], data, pos)
+            if marker is not None:
+                markers += (marker,)
         pos = end
     if fault is None and pos < size < pos + HEADER_BYTES:
         fault = _remnant_fault(data, pos)
     whole = data if pos == size else data[:pos]
-    return _new(Batches, (tuple(headers), whole, fault, fault is None and pos < size))
+    return _new(Batches, (tuple(headers), whole, fault, fault is None and pos < size, markers))
 
 
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:

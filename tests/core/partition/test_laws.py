@@ -34,16 +34,20 @@ from cotidal.core.partition.follower import (
 )
 from cotidal.core.partition.leader import (
     IsrAnswered,
+    MarkerAsk,
     WriteRules,
     acks_outcome,
     admit_batch,
     admit_delete,
+    admit_marker,
     become_leader,
+    needs_verification,
     on_brokers_changed,
     on_isr_answered,
     on_partition_changed,
     shrink_isr,
     stop_leading,
+    transaction_refusal,
 )
 from cotidal.core.partition.nearest import select_read_replica
 from cotidal.core.partition.reading import (
@@ -57,7 +61,7 @@ from cotidal.core.partition.reading import (
 from cotidal.core.partition.replica import Replica, on_log_failed, on_rolled, on_start_moved
 from cotidal.core.trace import Moment, as_json, line, state_json, state_line
 from cotidal.errors import ErrorCode, Refusal
-from cotidal.messages.batch import Batches
+from cotidal.messages.batch import TRANSACTIONAL_BIT, Batches
 from cotidal.values import (
     ZERO_UUID,
     BrokerEpoch,
@@ -66,6 +70,7 @@ from cotidal.values import (
     NodeId,
     Offset,
     PartitionEpoch,
+    ProducerEpoch,
     TopicPartition,
     WallMillis,
 )
@@ -272,6 +277,30 @@ def writes(replica: Replica) -> object:
     return tuple(verdicts)
 
 
+def transactions(replica: Replica) -> object:
+    """A batch that was confirmed, one that was not, then both ends, repeated and late ones too."""
+    open_ = one_batch(
+        attributes=TRANSACTIONAL_BIT, producer_id=7, producer_epoch=1, base_sequence=0
+    )
+    header = open_.headers[0]
+    needs_verification(replica, header)
+    transaction_refusal(replica, header, None)
+    guard = replica.producers.transactions.guard(
+        header.producer_id, header.producer_epoch, header.base_sequence
+    )
+    for held in (None, guard, guard):
+        admit_batch(replica, open_, acks=1, rules=RULES, wall=WallMillis(1_000), guard=held)
+    for epoch, committed, raises_epoch in (
+        (0, True, False),
+        (1, False, False),
+        (2, True, True),
+        (2, False, True),
+    ):
+        ask = MarkerAsk(header.producer_id, ProducerEpoch(epoch), committed, 3, raises_epoch)
+        admit_marker(replica, ask, WallMillis(1_000))
+    return ()
+
+
 def deletions(replica: Replica) -> object:
     for offset in (-1, 0, 5, 99):
         verdict = admit_delete(replica, Offset(offset))
@@ -371,6 +400,7 @@ EVENTS: tuple[Event, ...] = (
     time_passes,
     fetches,
     writes,
+    transactions,
     deletions,
     disk_fails,
 )
@@ -387,7 +417,13 @@ def test_no_transition_is_forgotten() -> None:
                 assert f"{name}(" in tried, name
 
 
-INSIDE = {"advance_high_watermark", "on_follower_fetched", "on_log_opened"}
+INSIDE = {
+    "aborted_up_to",
+    "advance_high_watermark",
+    "move_high_watermark",
+    "on_follower_fetched",
+    "on_log_opened",
+}
 """Part of other transitions; by way of support.replicas, which every state here begins with."""
 
 

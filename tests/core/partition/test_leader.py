@@ -137,7 +137,13 @@ def test_below_min_isr_the_high_watermark_stands_still() -> None:
         (one_batch(size_bytes=1_001), ErrorCode.MESSAGE_TOO_LARGE),
         (one_batch(timestamp=3_601_001), ErrorCode.INVALID_TIMESTAMP),
         (one_batch(attributes=CONTROL_BIT), ErrorCode.INVALID_RECORD),
-        (one_batch(attributes=TRANSACTIONAL_BIT), ErrorCode.INVALID_TXN_STATE),
+        (one_batch(attributes=TRANSACTIONAL_BIT), ErrorCode.INVALID_RECORD),
+        (
+            one_batch(
+                attributes=TRANSACTIONAL_BIT, producer_id=7, producer_epoch=0, base_sequence=0
+            ),
+            ErrorCode.INVALID_TXN_STATE,
+        ),
         (one_batch()._replace(cut=True), ErrorCode.CORRUPT_MESSAGE),
         (one_batch(attributes=5), ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),
     ],

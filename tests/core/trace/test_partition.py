@@ -16,6 +16,7 @@ from cotidal.core.partition.effects import (
     LeadershipLost,
     ProposeIsr,
     Readable,
+    RememberAborted,
     RememberEpochs,
     RememberProducers,
     StartOver,
@@ -30,13 +31,14 @@ from cotidal.core.trace import Moment, as_json, line, state_json, state_line
 from cotidal.core.trace.partition import PartitionMoment
 from cotidal.errors import ErrorCode, Refusal
 from cotidal.messages.batch import NO_BATCHES, Batches
-from cotidal.messages.producers import ProducerSnapshot
+from cotidal.messages.producers import AbortedTransaction, ProducerSnapshot
 from cotidal.values import (
     BrokerEpoch,
     LeaderEpoch,
     NodeId,
     Offset,
     PartitionEpoch,
+    ProducerId,
 )
 from headers import header
 from replicas import appointment, epochs_of, fetched, following, leading, nodes, opened
@@ -82,6 +84,10 @@ TOLD: list[tuple[Moment, str]] = [
     (LeadershipLost("moved"), "leadership-lost moved"),
     (RememberEpochs(epochs_of((1, 0), (3, 8))), "remember-epochs 1@0 3@8"),
     (RememberProducers(ProducerSnapshot(O8)), "remember-producers 0 below=8"),
+    (
+        RememberAborted((AbortedTransaction(ProducerId(7), O8, O12, Offset(13)),)),
+        "remember-aborted 8-12",
+    ),
     (AppendFetched(BATCHES), "append 8-10@3 11@5"),
     (Truncate(O8), "truncate to=8"),
     (StartOver(O8), "start-over at=8"),

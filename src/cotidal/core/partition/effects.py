@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple, TypeAlias
 
 from cotidal.messages.batch import Batches
-from cotidal.messages.producers import ProducerSnapshot
+from cotidal.messages.producers import AbortedTransaction, ProducerSnapshot
 from cotidal.values import (
     BrokerEpoch,
     EpochEntry,
@@ -47,6 +47,12 @@ class RememberEpochs(NamedTuple):
 
 class RememberProducers(NamedTuple):
     snapshot: ProducerSnapshot
+
+
+class RememberAborted(NamedTuple):
+    """Enter these in the index of aborted transactions; their markers are in the log."""
+
+    transactions: tuple[AbortedTransaction, ...]
 
 
 class AppendFetched(NamedTuple):
@@ -95,6 +101,7 @@ PartitionEffect: TypeAlias = (
     | LeadershipLost
     | RememberEpochs
     | RememberProducers
+    | RememberAborted
     | AppendFetched
     | Truncate
     | StartOver

@@ -31,17 +31,22 @@ from cotidal.core.partition.effects import (
     AppendFetched,
     LeadershipLost,
     PartitionEffect,
-    Readable,
     RememberEpochs,
     StartOver,
     Truncate,
 )
 from cotidal.core.partition.epochs import UNDEFINED, EpochEnd
 from cotidal.core.partition.high_watermark import clamped
-from cotidal.core.partition.replica import Following, Replica, on_log_opened
+from cotidal.core.partition.replica import (
+    Following,
+    Replica,
+    aborted_up_to,
+    move_high_watermark,
+    on_log_opened,
+)
 from cotidal.errors import ErrorCode
 from cotidal.invariants import OFFSETS_CONTIGUOUS, ONE_LEADER_PER_EPOCH
-from cotidal.messages.batch import Batches, BatchHeader
+from cotidal.messages.batch import Batches, BatchHeader, Marker
 from cotidal.messages.producers import ProducerSnapshot
 from cotidal.values import NO_OFFSET, EpochEntry, LeaderEpoch, Millis, NodeId, Offset
 
@@ -145,10 +150,11 @@ def on_appended(replica: Replica, end_offset: Offset) -> tuple[PartitionEffect, 
     """What was fetched is written."""
     assert replica.end_offset <= end_offset <= replica.next_offset, OFFSETS_CONTIGUOUS
     replica.end_offset = end_offset
+    aborted = aborted_up_to(replica, end_offset)
     following = replica.following
     if following is None:
-        return ()
-    return _follow_marks(replica, following)
+        return aborted
+    return (*aborted, *_follow_marks(replica, following))
 
 
 def on_leader_ends(replica: Replica, ends: LeaderEnds) -> tuple[PartitionEffect, ...]:
@@ -172,12 +178,13 @@ def on_log_cut(
     epochs: tuple[EpochEntry, ...],
     producers: ProducerSnapshot | None,
     headers_after: tuple[BatchHeader, ...],
+    markers: tuple[Marker, ...] = (),
 ) -> tuple[PartitionEffect, ...]:
     """The disk has obeyed Truncate or StartOver, and this is what is left.
 
     If the role has changed in the meantime, it is to be taken now.
     """
-    on_log_opened(
+    effects = on_log_opened(
         replica,
         start_offset=start_offset,
         end_offset=end_offset,
@@ -185,12 +192,13 @@ def on_log_cut(
         epochs=epochs,
         producers=producers,
         headers_after=headers_after,
+        markers=markers,
     )
     following = replica.following
     if following is None or following.held is None:
-        return ()
+        return effects
     held, following.held = following.held, None
-    return _append(replica, held)
+    return (*effects, *_append(replica, held))
 
 
 def _may_ask(replica: Replica, following: Following, now: Millis) -> bool:
@@ -275,7 +283,7 @@ def _start_over(replica: Replica, offset: Offset) -> tuple[PartitionEffect, ...]
 
 def _append(replica: Replica, taken: Batches) -> tuple[PartitionEffect, ...]:
     remember = _enter_epochs(replica, taken.headers)
-    replica.producers.replay(taken.headers)
+    replica.producers.replay(taken.headers, taken.markers)
     replica.next_offset = taken.headers[-1].next_offset
     return (*remember, AppendFetched(taken))
 
@@ -285,7 +293,9 @@ def _batches_to_take(batches: Batches, asked_epoch: LeaderEpoch) -> Batches:
     size = 0
     for number, header in enumerate(batches.headers):
         if header.leader_epoch > asked_epoch:
-            return Batches(batches.headers[:number], memoryview(batches.data)[:size])
+            taken = batches.headers[:number]
+            markers = tuple(each for each in batches.markers if each.offset < header.base_offset)
+            return Batches(taken, memoryview(batches.data)[:size], markers=markers)
         size += header.size_bytes
     return batches
 
@@ -309,8 +319,7 @@ def _follow_marks(replica: Replica, following: Following) -> tuple[PartitionEffe
         following.leader_high_watermark, start=replica.start_offset, end=replica.end_offset
     )
     if reached != replica.high_watermark:
-        replica.high_watermark = reached
-        effects.append(Readable(reached, replica.last_stable_offset))
+        effects.extend(move_high_watermark(replica, reached))
     start = min(following.leader_start, replica.high_watermark)
     if start > replica.start_offset:
         effects.append(AdvanceLogStart(start))

@@ -25,7 +25,6 @@ from cotidal.core.partition.effects import (
     LeadershipLost,
     PartitionEffect,
     ProposeIsr,
-    Readable,
     RememberEpochs,
 )
 from cotidal.core.partition.high_watermark import committed_offset
@@ -37,10 +36,16 @@ from cotidal.core.partition.isr import (
     propose,
 )
 from cotidal.core.partition.progress import NEVER, Progress
-from cotidal.core.partition.replica import Appointment, Leadership, Replica
+from cotidal.core.partition.replica import (
+    Appointment,
+    Leadership,
+    Replica,
+    aborted_up_to,
+    move_high_watermark,
+)
 from cotidal.errors import ErrorCode, Refusal
 from cotidal.invariants import HIGH_WATERMARK_IN_LOG, OFFSETS_CONTIGUOUS, ONE_LEADER_PER_EPOCH
-from cotidal.messages.batch import Batches, producer_refusal
+from cotidal.messages.batch import Batches, BatchHeader, Marker, producer_refusal
 from cotidal.values import (
     NO_EPOCH,
     NO_OFFSET,
@@ -51,6 +56,8 @@ from cotidal.values import (
     NodeId,
     Offset,
     PartitionEpoch,
+    ProducerEpoch,
+    ProducerId,
     WallMillis,
 )
 
@@ -239,17 +246,23 @@ def stop_leading(replica: Replica, reason: str) -> tuple[PartitionEffect, ...]:
 
 
 def admit_batch(
-    replica: Replica, batches: Batches, *, acks: int, rules: WriteRules, wall: WallMillis
+    replica: Replica,
+    batches: Batches,
+    *,
+    acks: int,
+    rules: WriteRules,
+    wall: WallMillis,
+    guard: int | None = None,
 ) -> Admitted | Refusal:
-    """Give one batch its offsets, or say why not. Nothing changes when it is refused."""
+    """Give one batch its offsets, or say why not. Nothing changes when it is refused.
+
+    ``guard``: what was taken before the coordinator confirmed the transaction (T6).
+    """
     leadership = replica.leadership
     if leadership is None:
         return _not_leader(replica)
     if acks == ACKS_ALL and len(leadership.isr) < leadership.min_isr:
-        return Refusal(
-            ErrorCode.NOT_ENOUGH_REPLICAS,
-            f"ISR {len(leadership.isr)} of min {leadership.min_isr} for {replica.partition}",
-        )
+        return _too_few(replica, leadership)
     refusal = producer_refusal(batches)
     if refusal is not None:
         return refusal
@@ -257,13 +270,11 @@ def admit_batch(
     refusal = _refused_by_rules(header.size_bytes, header.max_timestamp, rules, wall)
     if refusal is not None:
         return refusal
-    if header.is_transactional:
-        return Refusal(
-            ErrorCode.INVALID_TXN_STATE, "transactions are not served yet: no transaction is open"
-        )
     base_offset = replica.next_offset
     if header.producer_id >= 0:
         verdict = replica.producers.check(header)
+        if verdict is None:
+            verdict = transaction_refusal(replica, header, guard)
         if verdict is not None:
             if isinstance(verdict, Refusal):
                 return verdict
@@ -275,11 +286,85 @@ def admit_batch(
     return tuple.__new__(Admitted, (base_offset, next_offset, True, NO_TIMESTAMP))
 
 
+def needs_verification(replica: Replica, header: BatchHeader) -> bool:
+    """T6: whether the coordinator must be asked before this batch is admitted."""
+    return (
+        header.is_transactional
+        and not replica.producers.transactions.is_open(header.producer_id)
+        and replica.producers.check(header) is None
+    )
+
+
+def transaction_refusal(replica: Replica, header: BatchHeader, guard: int | None) -> Refusal | None:
+    """T5, T6, of a batch that is not a duplicate."""
+    transactions = replica.producers.transactions
+    if transactions.is_open(header.producer_id):
+        if header.is_transactional:
+            return None
+        return Refusal(
+            ErrorCode.INVALID_TXN_STATE,
+            f"producer {header.producer_id} has a transaction open in {replica.partition}, and the"
+            " batch is not part of it",
+        )
+    if not header.is_transactional:
+        return None
+    held = transactions.guarded(header.producer_id, guard)
+    if held is None:
+        return Refusal(
+            ErrorCode.INVALID_TXN_STATE,
+            f"the coordinator has not confirmed that {replica.partition} is part of the"
+            f" transaction of producer {header.producer_id}",
+        )
+    if header.base_sequence > held.lowest_sequence:
+        return Refusal(
+            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+            f"producer {header.producer_id} sent sequence {header.base_sequence} before"
+            f" {held.lowest_sequence}, which waits to be written",
+        )
+    return None
+
+
+class MarkerAsk(NamedTuple):
+    """A coordinator's end of a transaction (WriteTxnMarkers)."""
+
+    producer_id: ProducerId
+    producer_epoch: ProducerEpoch
+    committed: bool
+    coordinator_epoch: int
+    raises_epoch: bool = False
+    """Transaction version 2: the epoch is one above that of the transaction's records."""
+
+
+def admit_marker(replica: Replica, ask: MarkerAsk, wall: WallMillis) -> Admitted | Refusal:
+    """Give a marker its offset, or say why not (T3, T4). It is acknowledged as acks=all is."""
+    leadership = replica.leadership
+    if leadership is None:
+        return _not_leader(replica)
+    if len(leadership.isr) < leadership.min_isr:
+        return _too_few(replica, leadership)
+    verdict = replica.producers.check_marker(
+        ask.producer_id,
+        ask.producer_epoch,
+        coordinator_epoch=ask.coordinator_epoch,
+        raises_epoch=ask.raises_epoch,
+    )
+    if isinstance(verdict, Refusal):
+        return verdict
+    base_offset = replica.next_offset
+    if not verdict:
+        return Admitted(base_offset, base_offset, write=False)
+    marker = Marker(base_offset, ask.committed, ask.coordinator_epoch)
+    replica.producers.end_transaction(ask.producer_id, ask.producer_epoch, marker, wall)
+    replica.next_offset = Offset(base_offset + 1)
+    return Admitted(base_offset, replica.next_offset, write=True)
+
+
 def on_appended(replica: Replica, end_offset: Offset, now: Millis) -> tuple[PartitionEffect, ...]:
     """The log has written everything below ``end_offset``."""
     assert replica.end_offset <= end_offset <= replica.next_offset, OFFSETS_CONTIGUOUS
     replica.end_offset = end_offset
-    return (EndMoved(end_offset), *advance_high_watermark(replica, now))
+    aborted = aborted_up_to(replica, end_offset)
+    return (EndMoved(end_offset), *aborted, *advance_high_watermark(replica, now))
 
 
 def acks_outcome(replica: Replica, *, next_offset: Offset) -> Refusal | bool:
@@ -317,8 +402,7 @@ def advance_high_watermark(replica: Replica, now: Millis) -> tuple[PartitionEffe
     if reached <= replica.high_watermark:
         return ()
     assert reached <= replica.end_offset, HIGH_WATERMARK_IN_LOG
-    replica.high_watermark = reached
-    return (Readable(reached, replica.last_stable_offset), CompleteAcks(reached))
+    return (*move_high_watermark(replica, reached), CompleteAcks(reached))
 
 
 def _assign_followers(leadership: Leadership, told: Appointment) -> None:
@@ -365,6 +449,13 @@ def _refused_by_rules(
             f"message.timestamp.after.max.ms={rules.timestamp_after_max_ms} ahead of the clock",
         )
     return None
+
+
+def _too_few(replica: Replica, leadership: Leadership) -> Refusal:
+    return Refusal(
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        f"ISR {len(leadership.isr)} of min {leadership.min_isr} for {replica.partition}",
+    )
 
 
 def _not_leader(replica: Replica) -> Refusal:

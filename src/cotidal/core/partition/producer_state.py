@@ -7,7 +7,7 @@ flight). A batch that equals one of them is a duplicate and is answered with its
 one that does not follow the last is refused. A producer that is not known (a new one, or one whose
 records were deleted or whose state expired) may begin with any sequence. KIP-98, KIP-360.
 
-Transactions are remembered only as the first offset of an open one, as the snapshot keeps it.
+Which of their transactions are open is in ``transactions`` (transactions.py).
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from cotidal.core.partition.transactions import Transactions
 from cotidal.errors import ErrorCode, Refusal
-from cotidal.messages.batch import BatchHeader
+from cotidal.messages.batch import BatchHeader, Marker
 from cotidal.messages.producers import ProducerEntry, ProducerSnapshot
 from cotidal.values import (
     NO_OFFSET,
     NO_SEQUENCE,
+    NO_TIMESTAMP,
     Offset,
     ProducerEpoch,
     ProducerId,
@@ -43,17 +45,23 @@ class SeenBatch(NamedTuple):
 class Producer:
     """One producer's last batches, oldest first."""
 
-    __slots__ = ("batches", "coordinator_epoch", "epoch", "transaction_first_offset")
+    __slots__ = ("batches", "coordinator_epoch", "ended_at", "epoch")
 
     def __init__(self, epoch: ProducerEpoch) -> None:
         self.epoch = epoch
         self.batches: list[SeenBatch] = []
         self.coordinator_epoch = -1
-        self.transaction_first_offset = NO_OFFSET
+        self.ended_at = NO_TIMESTAMP
+        """Time of the last marker."""
 
     @property
     def last(self) -> SeenBatch | None:
         return self.batches[-1] if self.batches else None
+
+    @property
+    def last_timestamp(self) -> WallMillis:
+        last = self.last
+        return self.ended_at if last is None else max(last.timestamp, self.ended_at)
 
     def remember(self, batch: SeenBatch) -> None:
         self.batches.append(batch)
@@ -73,10 +81,11 @@ class ProducerDescription(NamedTuple):
 class Producers:
     """All producers that this partition remembers."""
 
-    __slots__ = ("_by_id",)
+    __slots__ = ("_by_id", "transactions")
 
     def __init__(self) -> None:
         self._by_id: dict[ProducerId, Producer] = {}
+        self.transactions = Transactions()
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -90,11 +99,7 @@ class Producers:
         if known is None:
             return None
         if batch.producer_epoch < known.epoch:
-            return Refusal(
-                ErrorCode.INVALID_PRODUCER_EPOCH,
-                f"producer {batch.producer_id} has epoch {known.epoch} here; "
-                f"the batch was sent with {batch.producer_epoch}",
-            )
+            return _old_epoch(batch.producer_id, batch.producer_epoch, known.epoch)
         if batch.producer_epoch > known.epoch:
             return None if batch.base_sequence == 0 else _gap(batch, expected=0)
         last = known.last
@@ -112,31 +117,83 @@ class Producers:
 
     def remember(self, batch: BatchHeader, *, base_offset: Offset) -> None:
         """Take a batch into account that has been given ``base_offset``."""
-        known = self._by_id.get(batch.producer_id)
-        if known is None or known.epoch != batch.producer_epoch:
-            known = self._by_id[batch.producer_id] = Producer(batch.producer_epoch)
-        if not batch.is_control:
-            known.remember(
-                SeenBatch(
-                    first_sequence=batch.base_sequence,
-                    last_sequence=batch.last_sequence,
-                    base_offset=base_offset,
-                    last_offset=Offset(base_offset + batch.last_offset_delta),
-                    timestamp=batch.max_timestamp,
-                )
+        known = self._in_epoch(batch.producer_id, batch.producer_epoch)
+        if batch.is_control:
+            return
+        known.remember(
+            SeenBatch(
+                first_sequence=batch.base_sequence,
+                last_sequence=batch.last_sequence,
+                base_offset=base_offset,
+                last_offset=Offset(base_offset + batch.last_offset_delta),
+                timestamp=batch.max_timestamp,
             )
+        )
+        if batch.is_transactional and not self.transactions.is_open(batch.producer_id):
+            self.transactions.open(batch.producer_id, base_offset)
 
-    def replay(self, headers: Iterable[BatchHeader]) -> None:
+    def end_transaction(
+        self, producer_id: ProducerId, epoch: ProducerEpoch, marker: Marker, timestamp: WallMillis
+    ) -> None:
+        """T3: a marker has been given its offset."""
+        known = self._in_epoch(producer_id, epoch)
+        known.coordinator_epoch = marker.coordinator_epoch
+        known.ended_at = timestamp
+        self.transactions.end(producer_id, marker.offset, committed=marker.committed)
+
+    def replay(self, headers: Iterable[BatchHeader], markers: Iterable[Marker] = ()) -> None:
         """Rebuild from batches of the log, as a follower and as recovery do: never refuses."""
+        ends = {marker.offset: marker for marker in markers}
         for header in headers:
-            if header.producer_id >= 0:
+            if header.producer_id < 0:
+                continue
+            marker = ends.get(header.base_offset) if header.is_control else None
+            if marker is None:
                 self.remember(header, base_offset=header.base_offset)
+            else:
+                self.end_transaction(
+                    header.producer_id, header.producer_epoch, marker, header.max_timestamp
+                )
+
+    def check_marker(
+        self,
+        producer_id: ProducerId,
+        epoch: ProducerEpoch,
+        *,
+        coordinator_epoch: int,
+        raises_epoch: bool,
+    ) -> Refusal | bool:
+        """T4: why a marker is refused, or whether it is to be written: a repetition is not."""
+        known = self._by_id.get(producer_id)
+        if known is None:
+            return True
+        if coordinator_epoch < known.coordinator_epoch:
+            return Refusal(
+                ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+                f"coordinator epoch {coordinator_epoch} is older than {known.coordinator_epoch}, "
+                f"which ended the last transaction of producer {producer_id} here",
+            )
+        if epoch < known.epoch:
+            return _old_epoch(producer_id, epoch, known.epoch)
+        if raises_epoch and epoch == known.epoch:
+            if self.transactions.is_open(producer_id):
+                return _old_epoch(producer_id, epoch, known.epoch)
+            return False
+        return True
+
+    def _in_epoch(self, producer_id: ProducerId, epoch: ProducerEpoch) -> Producer:
+        known = self._by_id.get(producer_id)
+        if known is None or known.epoch != epoch:
+            coordinator_epoch = -1 if known is None else known.coordinator_epoch
+            known = self._by_id[producer_id] = Producer(epoch)
+            known.coordinator_epoch = coordinator_epoch
+        return known
 
     def load(self, snapshot: ProducerSnapshot) -> None:
         for entry in snapshot.entries:
             known = self._by_id[entry.producer_id] = Producer(entry.producer_epoch)
             known.coordinator_epoch = entry.coordinator_epoch
-            known.transaction_first_offset = entry.transaction_first_offset
+            known.ended_at = entry.timestamp
             if entry.last_sequence == NO_SEQUENCE:
                 continue
             first = (entry.last_sequence - entry.offset_delta) & SEQUENCE_MAX
@@ -150,17 +207,21 @@ class Producers:
                 )
             )
 
+        open_ = [each for each in snapshot.entries if each.transaction_first_offset != NO_OFFSET]
+        for entry in sorted(open_, key=lambda each: each.transaction_first_offset):
+            self.transactions.open(entry.producer_id, entry.transaction_first_offset)
+
     def snapshot(self, *, offset: Offset) -> ProducerSnapshot:
         return ProducerSnapshot(
-            offset, tuple(_entry(id_, producer) for id_, producer in self._by_id.items())
+            offset, tuple(self._entry(id_, producer) for id_, producer in self._by_id.items())
         )
 
     def forget_before(self, oldest: WallMillis) -> None:
-        """Drop producers that last wrote before ``oldest`` (producer.id.expiration.ms)."""
+        """T8: drop producers that last wrote before ``oldest`` (producer.id.expiration.ms)."""
         idle = [
             id_
             for id_, producer in self._by_id.items()
-            if producer.last is not None and producer.last.timestamp < oldest
+            if producer.last_timestamp < oldest and not self.transactions.is_open(id_)
         ]
         for id_ in idle:
             del self._by_id[id_]
@@ -178,18 +239,24 @@ class Producers:
             for entry in self.snapshot(offset=Offset(0)).entries
         )
 
+    def _entry(self, producer_id: ProducerId, producer: Producer) -> ProducerEntry:
+        last = producer.last
+        return ProducerEntry(
+            producer_id=producer_id,
+            producer_epoch=producer.epoch,
+            last_sequence=NO_SEQUENCE if last is None else last.last_sequence,
+            last_offset=NO_OFFSET if last is None else last.last_offset,
+            offset_delta=0 if last is None else last.last_offset - last.base_offset,
+            timestamp=producer.last_timestamp,
+            coordinator_epoch=producer.coordinator_epoch,
+            transaction_first_offset=self.transactions.first_offset(producer_id),
+        )
 
-def _entry(producer_id: ProducerId, producer: Producer) -> ProducerEntry:
-    last = producer.last
-    return ProducerEntry(
-        producer_id=producer_id,
-        producer_epoch=producer.epoch,
-        last_sequence=NO_SEQUENCE if last is None else last.last_sequence,
-        last_offset=NO_OFFSET if last is None else last.last_offset,
-        offset_delta=0 if last is None else last.last_offset - last.base_offset,
-        timestamp=WallMillis(-1) if last is None else last.timestamp,
-        coordinator_epoch=producer.coordinator_epoch,
-        transaction_first_offset=producer.transaction_first_offset,
+
+def _old_epoch(producer_id: ProducerId, sent: ProducerEpoch, known: ProducerEpoch) -> Refusal:
+    return Refusal(
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        f"producer {producer_id} has epoch {known} here; the batch was sent with {sent}",
     )
 
 

@@ -21,13 +21,19 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from cotidal.core.partition.effects import PartitionEffect, ProposeIsr, RememberProducers
+from cotidal.core.partition.effects import (
+    PartitionEffect,
+    ProposeIsr,
+    Readable,
+    RememberAborted,
+    RememberProducers,
+)
 from cotidal.core.partition.epochs import EpochCache
 from cotidal.core.partition.high_watermark import clamped
 from cotidal.core.partition.producer_state import Producers
 from cotidal.core.partition.progress import Progress
 from cotidal.invariants import EPOCHS_ASCEND, HIGH_WATERMARK_IN_LOG, ONE_LEADER_PER_EPOCH
-from cotidal.messages.batch import Batches, BatchHeader
+from cotidal.messages.batch import Batches, BatchHeader, Marker
 from cotidal.messages.producers import ProducerSnapshot
 from cotidal.values import (
     NO_EPOCH,
@@ -141,6 +147,7 @@ class Replica:
         "end_offset",
         "epochs",
         "following",
+        "held_snapshot",
         "high_watermark",
         "leadership",
         "next_offset",
@@ -163,6 +170,8 @@ class Replica:
         self.high_watermark = Offset(0)
         self.epochs = EpochCache()
         self.producers = Producers()
+        self.held_snapshot: ProducerSnapshot | None = None
+        """Of producers; kept once every transaction's end in it is committed."""
         self.leadership: Leadership | None = None
         self.following: Following | None = None
 
@@ -173,8 +182,11 @@ class Replica:
 
     @property
     def last_stable_offset(self) -> Offset:
-        """Where a read_committed consumer stops: no transaction is ever open here yet."""
-        return self.high_watermark
+        """Where a read_committed consumer stops: no transaction that is open lies below (T2)."""
+        unstable = self.producers.transactions.first_unstable
+        if unstable is None or unstable >= self.high_watermark:
+            return self.high_watermark
+        return max(unstable, self.start_offset)
 
     @property
     def leader_epoch(self) -> LeaderEpoch:
@@ -205,7 +217,8 @@ def on_log_opened(
     epochs: tuple[EpochEntry, ...],
     producers: ProducerSnapshot | None,
     headers_after: tuple[BatchHeader, ...],
-) -> None:
+    markers: tuple[Marker, ...] = (),
+) -> tuple[PartitionEffect, ...]:
     """Rebuild everything that the core knows about a log from what was found on disk.
 
     An epoch entered by a leader that then wrote nothing in it is not in the log: it goes, so that
@@ -222,8 +235,11 @@ def on_log_opened(
     replica.producers = Producers()
     if producers is not None:
         replica.producers.load(producers)
-    replica.producers.replay(headers_after)
+    replica.producers.replay(headers_after, markers)
+    replica.producers.transactions.settle(replica.high_watermark)
+    replica.held_snapshot = None
     replica.check()
+    return aborted_up_to(replica, end_offset)
 
 
 def on_log_failed(replica: Replica, reason: str) -> None:
@@ -245,7 +261,36 @@ def on_start_moved(replica: Replica, start_offset: Offset) -> bool:
 
 
 def on_rolled(replica: Replica) -> tuple[PartitionEffect, ...]:
-    """A new segment has begun: keep what is known of producers up to here."""
+    """A new segment has begun: keep what is known of producers up to here.
+
+    Not before every marker below it is committed: a snapshot says that a transaction has ended, and
+    not where, so whoever starts from it could not tell that its end may still be cut (T2).
+    """
     if not len(replica.producers):
         return ()
-    return (RememberProducers(replica.producers.snapshot(offset=replica.next_offset)),)
+    snapshot = replica.producers.snapshot(offset=replica.next_offset)
+    if replica.producers.transactions.is_settled:
+        replica.held_snapshot = None
+        return (RememberProducers(snapshot),)
+    replica.held_snapshot = snapshot
+    return ()
+
+
+def move_high_watermark(replica: Replica, reached: Offset) -> tuple[PartitionEffect, ...]:
+    """Up, or, for a follower that has a new leader, down."""
+    replica.high_watermark = reached
+    transactions = replica.producers.transactions
+    if transactions.first_unstable is not None:
+        transactions.settle(reached)
+    readable = Readable(reached, replica.last_stable_offset)
+    held = replica.held_snapshot
+    if held is None or reached < held.offset:
+        return (readable,)
+    replica.held_snapshot = None
+    return (readable, RememberProducers(held))
+
+
+def aborted_up_to(replica: Replica, end_offset: Offset) -> tuple[PartitionEffect, ...]:
+    """Markers are written: what they have aborted is to be found in the index (T3)."""
+    aborted = replica.producers.transactions.take_aborted(end_offset)
+    return (RememberAborted(aborted),) if aborted else ()

@@ -17,6 +17,7 @@ from cotidal.core.partition.effects import (
     PartitionEffect,
     ProposeIsr,
     Readable,
+    RememberAborted,
     RememberEpochs,
     RememberProducers,
     StartOver,
@@ -157,6 +158,10 @@ def _tell_effect(effect: PartitionEffect) -> Told:
             fields = {"producers": len(snapshot.entries), "below": snapshot.offset}
             said = f"{len(snapshot.entries)} below={snapshot.offset}"
             return Told("remember-producers", said, fields)
+        case RememberAborted(transactions):
+            said = " ".join(f"{each.first_offset}-{each.last_offset}" for each in transactions)
+            fields = {"aborted": [list(each) for each in transactions]}
+            return Told("remember-aborted", said, fields)
         case AppendFetched(batches):
             records = spans(batches.headers)
             return Told("append", records, {"records": records})

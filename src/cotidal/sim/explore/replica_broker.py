@@ -335,7 +335,7 @@ class Turn:
             if not isinstance(effect, _UNTOLD):
                 self.lines.append(line(effect))
             match effect:
-                case fx.EndMoved() | fx.Readable() | fx.RememberProducers():
+                case fx.EndMoved() | fx.Readable() | fx.RememberProducers() | fx.RememberAborted():
                     pass
                 case fx.RememberEpochs(entries):
                     broker.epochs = entries
