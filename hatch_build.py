@@ -31,7 +31,9 @@ ROOMS: Final = (
     "wire/codec/rpc/fetch.py",
     "wire/codec/rpc/produce.py",
     "core/machine.py",
+    "core/coordinator.py",
     "core/cluster/*.py",
+    "core/groups/*.py",
     "core/partition/*.py",
     "core/quorum/*.py",
     "api/fetch.py",
@@ -66,6 +68,7 @@ ROOMS: Final = (
 PLAIN: Final = (
     "wire/compression.py",
     "core/quorum/dialogue.py",
+    "core/groups/asks.py",
     "core/*/effects.py",
     "core/*/events.py",
     "node/effects.py",

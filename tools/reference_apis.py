@@ -19,9 +19,7 @@ from reference_table import code, table
 KAFKA: Final = {key: api for key, api in KNOWN.items() if key not in OURS}
 
 NOT_SERVED: Final[Mapping[str, str]] = {
-    "no consumer groups yet": "OffsetCommit OffsetFetch JoinGroup Heartbeat LeaveGroup SyncGroup "
-    "DescribeGroups ListGroups DeleteGroups OffsetDelete ConsumerGroupHeartbeat "
-    "ConsumerGroupDescribe",
+    "groups use the classic protocol": "ConsumerGroupHeartbeat ConsumerGroupDescribe",
     "no share groups": "ShareGroupHeartbeat ShareGroupDescribe ShareFetch ShareAcknowledge "
     "InitializeShareGroupState ReadShareGroupState WriteShareGroupState DeleteShareGroupState "
     "ReadShareGroupStateSummary DescribeShareGroupOffsets AlterShareGroupOffsets "
@@ -50,6 +48,7 @@ ANSWERED_BY: Final = {
     "controller": "the controller, once committed",
     "quorum": "the leader of the quorum",
     "partition": "the partition's leader",
+    "coordinator": "the group's coordinator, once committed",
 }
 
 OMISSION: Final = re.compile(

@@ -18,7 +18,7 @@ from cotidal.settings import Dynamic, OneOf, Range, ReplicaPairs, Setting
 from reference_table import code, table
 
 _NOT_YET: Final = "not read yet: a fixed value holds"
-_NO_GROUPS: Final = "there are no consumer groups"
+_CLASSIC: Final = "groups use the classic protocol; KIP-848 is not served yet"
 _NO_TRANSACTIONS: Final = "there are no transactions"
 _NEWEST_TWO: Final = "the newest two snapshots are kept, and the log from the older one on"
 _NO_LEVELS: Final = "each compression has one level here"
@@ -41,9 +41,11 @@ PENDING: Final[Mapping[str, str]] = {
     "controlled.shutdown.enable": _NOT_YET,
     "quota.window.*": _NO_QUOTAS,
     "max.connection.creation.rate": _NO_QUOTAS,
-    "offset*": _NO_GROUPS,
-    "group.*": _NO_GROUPS,
-    "consumer.*": _NO_GROUPS,
+    "offsets.topic.compression.codec": "records of groups are small, and written as they are",
+    "group.coordinator.append.*": "records are written with the step that decides them",
+    "group.coordinator.rebalance.*": _CLASSIC,
+    "group.consumer.*": _CLASSIC,
+    "consumer.*": _CLASSIC,
     "transaction*": _NO_TRANSACTIONS,
     "compression.*.level": _NO_LEVELS,
     "metadata.max.retention.*": _NEWEST_TWO,

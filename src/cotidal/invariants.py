@@ -79,6 +79,16 @@ ELECTED_FROM_ELIGIBLE: Final = (
 )
 FENCED_FOR_A_REASON: Final = "a broker with which nothing is wrong is not fenced"
 
+# groups
+
+COMMITS_KEPT: Final = (
+    "an acknowledged commit is what every later fetch finds, or a later commit, until it is deleted"
+    " or expires"
+)
+ONE_OWNER: Final = "in one generation of a group no partition has two owners"
+GENERATIONS_ASCEND: Final = "what a member is told of generations never goes back"
+MEMBERS_KEPT: Final = "a member that heartbeats in time stays one, wherever the coordinator is"
+
 # transactions
 
 TXN_ATOMIC: Final = (
@@ -108,5 +118,6 @@ BROKERS_UNFENCE: Final = "a live broker is unfenced"
 REASSIGNMENT_ENDS: Final = "a reassignment comes to its end"
 QUORUM_LEADER_APPEARS: Final = "a majority of voters elects a leader"
 READS_REACH_THE_END: Final = "every consumer comes to read everything, wherever it reads"
+REBALANCES_END: Final = "every rebalance of a group ends"
 STABLE_OFFSET_FOLLOWS: Final = "the last stable offset reaches the high watermark"
 TXN_ENDS: Final = "every transaction ends, and its markers reach all its partitions"

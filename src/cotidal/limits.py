@@ -28,6 +28,13 @@ FETCH_WAIT_MAX_MS: Final = 300_000
 PARTITIONS_PER_REQUEST_MAX: Final = 200_000
 """Partitions one request may name. Kafka has clusters of this size; more is an attack."""
 
+COORDINATOR_LOAD_BYTES: Final = 64 * KIB
+"""Read and replayed in one turn while a coordinator loads its log: some 600 records, which take
+less than 20 ms. offsets.load.buffer.size may ask for less."""
+
+COORDINATOR_HELD_MAX: Final = 1_000
+"""Questions that wait for one coordinator to load its log; the rest is refused at once."""
+
 EVENTS_QUEUED_MAX: Final = 10_000
 """Happenings that wait to be written to __cotidal_events: about 4 MB. The death of a broker is two
 for each of its partitions; what does not fit is dropped, and counted."""

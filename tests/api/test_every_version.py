@@ -220,7 +220,8 @@ CHANGES_OF_VOTERS = (80, 81)
 SERVED = [
     (int(api.key), version)
     for api in APIS.values()
-    if api.owner is not Owner.PARTITION and int(api.key) not in CHANGES_OF_VOTERS
+    if api.owner not in (Owner.PARTITION, Owner.COORDINATOR)
+    if int(api.key) not in CHANGES_OF_VOTERS
     for version in range(api.oldest, api.newest + 1)
 ]
 

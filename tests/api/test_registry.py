@@ -12,10 +12,11 @@ from cotidal.api.registry import APIS, INTERNAL, OURS, Owner, handler
 from cotidal.messages.rpc.apis import APIS as KNOWN
 
 KAFKA_4_3 = {
-    0: (0, 13), 1: (4, 18), 2: (1, 11), 3: (0, 13), 10: (0, 6), 18: (0, 4), 19: (2, 7), 20: (1, 6),
-    21: (0, 2), 22: (0, 5), 23: (2, 4), 32: (1, 4), 33: (0, 2), 35: (1, 5), 37: (0, 3), 43: (0, 2),
-    44: (0, 1), 45: (0, 1), 46: (0, 0), 55: (0, 2), 57: (0, 2), 60: (0, 2), 61: (0, 0), 64: (0, 0),
-    74: (0, 1), 75: (0, 0), 80: (0, 1), 81: (0, 0),
+    0: (0, 13), 1: (4, 18), 2: (1, 11), 3: (0, 13), 8: (2, 10), 9: (1, 10), 10: (0, 6), 11: (0, 9),
+    12: (0, 4), 13: (0, 5), 14: (0, 5), 15: (0, 6), 16: (0, 5), 18: (0, 4), 19: (2, 7), 20: (1, 6),
+    21: (0, 2), 22: (0, 5), 23: (2, 4), 32: (1, 4), 33: (0, 2), 35: (1, 5), 37: (0, 3), 42: (0, 2),
+    43: (0, 2), 44: (0, 1), 45: (0, 1), 46: (0, 0), 47: (0, 0), 55: (0, 2), 57: (0, 2), 60: (0, 2),
+    61: (0, 0), 64: (0, 0), 74: (0, 1), 75: (0, 0), 80: (0, 1), 81: (0, 0),
 }  # fmt: skip
 """What Apache Kafka 4.3 answers to ApiVersions, for the APIs served here."""
 
@@ -67,6 +68,9 @@ def test_handler_has_what_its_owner_calls(api):
         assert callable(module.answer)
     elif api.owner in (Owner.CONTROLLER, Owner.ACTIVE):
         assert callable(module.decide)
+    elif api.owner is Owner.COORDINATOR:
+        assert callable(module.parts)
+        assert callable(module.response)
     versions = {f"version {api.oldest}", f"versions {api.oldest}-{api.newest}"}
     source = Path(api_package.__path__[0], f"{module.__name__.rpartition('.')[2]}.py")
     head = ast.get_docstring(ast.parse(source.read_text()))  # compiled modules have none

@@ -407,6 +407,24 @@ def test_a_deleted_log_makes_room_for_one_of_its_name(run: Run) -> None:
     run(script, files)
 
 
+def test_logs_of_one_name_are_deleted_each_in_its_turn(run: Run) -> None:
+    files = MemoryFiles()
+    first, second, third = (Uuid(bytes([number]) * 16) for number in (1, 2, 3))
+
+    async def script(world: World) -> None:
+        world.disk.open_log(OpenLog(ONE, first, {}, HOME))
+        for before, after in ((first, second), (second, third)):
+            world.disk.delete_log(DeleteLog(ONE, before))
+            world.disk.open_log(OpenLog(ONE, after, {}, HOME))
+        for topic_id in (first, second, third):
+            assert (await world.event(LogOpened)).topic_id == topic_id
+        world.append(ONE, 0, b"of the third")
+        doomed = {name for name in files.listdir("/data") if name.endswith("-delete")}
+        assert doomed <= {f"one-0.{each.hex()}-delete" for each in (first, second)}
+
+    run(script, files)
+
+
 def test_what_an_earlier_process_meant_to_remove_is_removed(run: Run) -> None:
     files = MemoryFiles()
     files.mkdir("/data/gone-0.00-delete")

@@ -15,11 +15,13 @@ from cotidal.core.quorum.log_view import SnapshotId
 from cotidal.messages.batch import Batches
 from cotidal.node import effects as fx
 from cotidal.node import events as ev
+from cotidal.node.coordinators import CoordinatorLog
 from cotidal.node.effects import Endpoint
 from cotidal.node.node import Node
 from cotidal.node.state import NodeConfig
 from cotidal.values import Millis, NodeId, Offset, TopicPartition, Uuid, WallMillis
 from cotidal.wire.batch import read_batches, stamp_prefix
+from cotidal.wire.coordinator_batch import encode_coordinator_batch, read_group_batches
 from cotidal.wire.inspection import inspected
 from cotidal.wire.metadata_batch import read_metadata_batches
 from cotidal.wire.metadata_snapshot import decode_metadata_snapshot, encode_metadata_snapshot
@@ -83,7 +85,14 @@ class LoneNode:
             log_dirs=log_dirs,
             voters=voters,
         )
-        self.node = Node(config, Entropy(seed), read_metadata_batches, inspected, values_batch)
+        self.node = Node(
+            config,
+            Entropy(seed),
+            read_metadata_batches,
+            inspected,
+            CoordinatorLog(encode_coordinator_batch, read_group_batches),
+            values_batch,
+        )
         self.now = 1_000
         self.hold: set[type] = set()
         self.held: deque[Any] = deque()

@@ -13,3 +13,4 @@ class Asked(NamedTuple):
     listener: str
     """The name of the listener on which it came: answers name endpoints of this listener."""
     wall: WallMillis
+    client_host: str = ""

@@ -2,7 +2,9 @@
 
 KIP-699 several keys from 4 on; KIP-98 transactions (key type 1) from 1 on; KIP-932 shares (2) in 6.
 
-Not there yet: coordinators. Whoever asks is told COORDINATOR_NOT_AVAILABLE and why; clients retry.
+The coordinator of a group is the leader of its partition of __consumer_offsets, which is created
+when somebody first asks. Not there yet: coordinators of transactions and of share groups. Whoever
+asks is told COORDINATOR_NOT_AVAILABLE and why; clients retry.
 """
 
 from __future__ import annotations
@@ -10,48 +12,92 @@ from __future__ import annotations
 from typing import Final
 
 from cotidal.api.asked import Asked
+from cotidal.api.groups import OFFSETS_TOPIC
+from cotidal.api.reachability import reachable
 from cotidal.api.view import View
+from cotidal.core.cluster.image import Endpoint
+from cotidal.core.coordinator import partition_of
 from cotidal.errors import ErrorCode, Refusal
 from cotidal.messages.rpc.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
-from cotidal.values import NO_NODE
+from cotidal.settings import effective
+from cotidal.values import NO_NODE, NodeId
 
 SEVERAL_KEYS_SINCE: Final = 4
-_KINDS: Final = {0: "consumer groups", 1: "transactions", 2: "share groups"}
+GROUP: Final = 0
+_OTHERS: Final = {1: "transactions", 2: "share groups"}
 _NO_PORT: Final = -1
 
 
 def answer(request: FindCoordinatorRequest, asked: Asked, view: View) -> FindCoordinatorResponse:
-    refusal = _refusal(request.key_type)
-    if asked.api_version < SEVERAL_KEYS_SINCE:
+    reached = reachable(view, asked.listener)
+    if asked.api_version >= SEVERAL_KEYS_SINCE:
         return FindCoordinatorResponse(
-            error_code=refusal.error,
-            error_message=refusal.text,
-            node_id=NO_NODE,
-            port=_NO_PORT,
-        )
-    return FindCoordinatorResponse(
-        coordinators=tuple(
-            Coordinator(
-                key=key,
-                node_id=NO_NODE,
-                port=_NO_PORT,
-                error_code=refusal.error,
-                error_message=refusal.text,
+            coordinators=tuple(
+                _coordinator(key, _find(key, request.key_type, view, reached))
+                for key in request.coordinator_keys
             )
-            for key in request.coordinator_keys
         )
+    found = _coordinator(request.key, _find(request.key, request.key_type, view, reached))
+    return FindCoordinatorResponse(
+        error_code=found.error_code,
+        error_message=found.error_message,
+        node_id=found.node_id,
+        host=found.host,
+        port=found.port,
     )
 
 
-def _refusal(key_type: int) -> Refusal:
-    kind = _KINDS.get(key_type)
-    if kind is None:
+def missing_topics(request: FindCoordinatorRequest, asked: Asked, view: View) -> tuple[str, ...]:
+    """What must be created before the answer can be given; whether or not topics are created for
+    whoever asks for them."""
+    wanted = request.key_type == GROUP and OFFSETS_TOPIC not in view.image.topics
+    return (OFFSETS_TOPIC,) if wanted and _too_few(view) is None else ()
+
+
+def _find(
+    key: str, key_type: int, view: View, reached: dict[NodeId, Endpoint]
+) -> tuple[NodeId, Endpoint] | Refusal:
+    if key_type in _OTHERS:
+        return Refusal(
+            ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{_OTHERS[key_type]} are not served yet"
+        )
+    if key_type != GROUP:
         return Refusal(ErrorCode.INVALID_REQUEST, f"there is no coordinator of type {key_type}")
-    return Refusal(
-        ErrorCode.COORDINATOR_NOT_AVAILABLE,
-        f"{kind} are not served yet; assign partitions by hand and keep offsets yourself",
+    topic = view.image.topics.get(OFFSETS_TOPIC)
+    if topic is None:
+        why = _too_few(view) or f"{OFFSETS_TOPIC} is being created"
+        return Refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE, why)
+    number = partition_of(key, len(topic.partitions))
+    leader = topic.partitions[number].leader
+    if leader not in reached:
+        why = f"{OFFSETS_TOPIC}-{number} has no leader now"
+        return Refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE, why)
+    return leader, reached[leader]
+
+
+def _too_few(view: View) -> str | None:
+    """Why the topic cannot be created yet."""
+    wanted = effective(
+        "offsets.topic.replication.factor",
+        cluster=view.image.cluster_config,
+        static=view.settings,
+    ).value
+    assert isinstance(wanted, int)
+    active = sum(1 for broker in view.image.brokers.values() if broker.active)
+    if active >= wanted:
+        return None
+    return (
+        f"{OFFSETS_TOPIC} cannot be created: offsets.topic.replication.factor={wanted}, "
+        f"and {active} of so many brokers are there"
     )
+
+
+def _coordinator(key: str, found: tuple[NodeId, Endpoint] | Refusal) -> Coordinator:
+    if isinstance(found, Refusal):
+        return Coordinator(key, NO_NODE, "", _NO_PORT, found.error, found.text)
+    node_id, endpoint = found
+    return Coordinator(key, node_id, endpoint.host, endpoint.port, ErrorCode.NONE, None)

@@ -9,6 +9,7 @@ holds each API; it is imported when the API is first asked for, so that a node s
   ACTIVE       the same with ``active`` (active.py): the controller's soft state
   QUORUM       the leader of the quorum: node/voters.py asks its machine, the module translates
   PARTITION    the data plane: node/ talks to the partitions, the module builds the answers
+  COORDINATOR  ``parts(request, asked, view)`` asks the groups' coordinators, ``response`` answers
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ class Owner(Enum):
     ACTIVE = "active"
     QUORUM = "quorum"
     PARTITION = "partition"
+    COORDINATOR = "coordinator"
 
 
 class Api(NamedTuple):
@@ -57,7 +59,15 @@ _TABLE: Final = (
     Api(ApiKey.FETCH, "Fetch", 4, 18, Owner.PARTITION, True),
     Api(ApiKey.LIST_OFFSETS, "ListOffsets", 1, 11, Owner.PARTITION),
     Api(ApiKey.METADATA, "Metadata", 0, 13, Owner.BROKER),
+    Api(ApiKey.OFFSET_COMMIT, "OffsetCommit", 2, 10, Owner.COORDINATOR),
+    Api(ApiKey.OFFSET_FETCH, "OffsetFetch", 1, 10, Owner.COORDINATOR),
     Api(ApiKey.FIND_COORDINATOR, "FindCoordinator", 0, 6, Owner.BROKER),
+    Api(ApiKey.JOIN_GROUP, "JoinGroup", 0, 9, Owner.COORDINATOR),
+    Api(ApiKey.HEARTBEAT, "Heartbeat", 0, 4, Owner.COORDINATOR),
+    Api(ApiKey.LEAVE_GROUP, "LeaveGroup", 0, 5, Owner.COORDINATOR),
+    Api(ApiKey.SYNC_GROUP, "SyncGroup", 0, 5, Owner.COORDINATOR),
+    Api(ApiKey.DESCRIBE_GROUPS, "DescribeGroups", 0, 6, Owner.COORDINATOR),
+    Api(ApiKey.LIST_GROUPS, "ListGroups", 0, 5, Owner.COORDINATOR),
     Api(ApiKey.API_VERSIONS, "ApiVersions", 0, 4, Owner.CONNECTION, True),
     Api(ApiKey.CREATE_TOPICS, "CreateTopics", 2, 7, Owner.CONTROLLER, True),
     Api(ApiKey.DELETE_TOPICS, "DeleteTopics", 1, 6, Owner.CONTROLLER, True),
@@ -68,6 +78,7 @@ _TABLE: Final = (
     Api(ApiKey.ALTER_CONFIGS, "AlterConfigs", 0, 2, Owner.CONTROLLER, True),
     Api(ApiKey.DESCRIBE_LOG_DIRS, "DescribeLogDirs", 1, 5, Owner.PARTITION),
     Api(ApiKey.CREATE_PARTITIONS, "CreatePartitions", 0, 3, Owner.CONTROLLER, True),
+    Api(ApiKey.DELETE_GROUPS, "DeleteGroups", 0, 2, Owner.COORDINATOR),
     Api(ApiKey.ELECT_LEADERS, "ElectLeaders", 0, 2, Owner.CONTROLLER, True),
     Api(ApiKey.INCREMENTAL_ALTER_CONFIGS, "IncrementalAlterConfigs", 0, 1, Owner.CONTROLLER, True),
     Api(
@@ -86,6 +97,7 @@ _TABLE: Final = (
         Owner.CONTROLLER,
         True,
     ),
+    Api(ApiKey.OFFSET_DELETE, "OffsetDelete", 0, 0, Owner.COORDINATOR),
     Api(ApiKey.DESCRIBE_QUORUM, "DescribeQuorum", 0, 2, Owner.QUORUM, True),
     Api(ApiKey.UPDATE_FEATURES, "UpdateFeatures", 0, 2, Owner.CONTROLLER, True),
     Api(ApiKey.DESCRIBE_CLUSTER, "DescribeCluster", 0, 2, Owner.BROKER, True),

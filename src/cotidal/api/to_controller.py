@@ -4,9 +4,10 @@ AssignReplicasToDirs (73). The other side of these is in their own files."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
+from cotidal.core.cluster.decide.topics import NewTopic
 from cotidal.core.partition.effects import ProposeIsr
 from cotidal.messages.rpc.alter_partition import (
     AlterPartitionRequest,
@@ -40,14 +41,18 @@ HEARTBEAT_VERSION: Final = 1
 PRODUCER_IDS_VERSION: Final = 0
 ASSIGN_VERSION: Final = 0
 
-BY_DEFAULT: Final = -1
-"""As many partitions, or replicas, as the controller's settings say."""
 
-
-def creation(names: tuple[str, ...], *, timeout_ms: int) -> CreateTopicsRequest:
-    """Topics as their defaults have them."""
-    topics = tuple(CreatableTopic(name, BY_DEFAULT, BY_DEFAULT) for name in names)
-    return CreateTopicsRequest(topics, timeout_ms)
+def creation(topics: Iterable[NewTopic], *, timeout_ms: int) -> CreateTopicsRequest:
+    wanted = tuple(
+        CreatableTopic(
+            topic.name,
+            topic.partitions,
+            topic.replication_factor,
+            configs=tuple(CreatableTopicConfig(*config) for config in topic.configs),
+        )
+        for topic in topics
+    )
+    return CreateTopicsRequest(wanted, timeout_ms)
 
 
 EVENTS_CONFIGS: Final = (

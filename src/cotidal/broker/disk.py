@@ -339,8 +339,11 @@ class Disk:
 
     def delete_log(self, effect: DeleteLog) -> None:
         lane = self._lanes.get(effect.partition)
-        if lane is not None:
-            self._in_order(lane, partial(self._delete, lane))
+        if lane is not None and lane.busy:
+            # Whose turn it is then may be another log of that name, which waits here to be opened.
+            lane.wait(partial(self.delete_log, effect))
+        elif lane is not None and lane.topic_id == effect.topic_id:
+            self._delete(lane)
 
     def _delete(self, lane: Lane) -> None:
         delay_ms = lane.log.config.file_delete_delay_ms if lane.log is not None else 0

@@ -156,6 +156,8 @@ def replication(brokers: int) -> dict[str, str]:
         "default.replication.factor": factor,
         "min.insync.replicas": in_sync,
         "offsets.topic.replication.factor": factor,
+        "offsets.topic.num.partitions": "12",  # 50 make the first group wait, and nobody needs them
+        "group.initial.rebalance.delay.ms": "0",  # as in the server.properties that Kafka ships
         "transaction.state.log.replication.factor": factor,
         "transaction.state.log.min.isr": in_sync,
     }

@@ -49,6 +49,7 @@ from cotidal.log.files import OsFiles
 from cotidal.log.filesystem import FileSystem
 from cotidal.log.metadata_store import METADATA_PARTITION
 from cotidal.messages.rpc.apis import APIS as KNOWN
+from cotidal.node.coordinators import CoordinatorLog
 from cotidal.node.effects import (
     CloseConnection,
     Fault,
@@ -63,6 +64,7 @@ from cotidal.node.effects import (
 from cotidal.node.events import ShutdownRequested, Started
 from cotidal.node.node import Node
 from cotidal.values import BrokerEpoch
+from cotidal.wire.coordinator_batch import encode_coordinator_batch, read_group_batches
 from cotidal.wire.inspection import inspected
 from cotidal.wire.metadata_batch import read_metadata_batches
 from cotidal.wire.records import values_batch
@@ -140,6 +142,7 @@ class Running:
             Entropy(int.from_bytes(os.urandom(8), "big")),
             read_metadata_batches,
             inspected,
+            CoordinatorLog(encode_coordinator_batch, read_group_batches),
             values_batch,
         )
         self._driver = Driver(

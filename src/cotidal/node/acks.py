@@ -54,6 +54,8 @@ class PendingProduce:
 
 def on_progress(state: NodeState, hosted: Hosted, effect: EndMoved | CompleteAcks) -> None:
     """Answer whoever waited for what has now been written or committed."""
+    if hosted.coordinated:
+        state.coordinators_due[hosted.replica.partition] = None
     if isinstance(effect, EndMoved):
         reached = hosted.until_written.take(effect.end_offset)
     else:
@@ -73,6 +75,8 @@ def on_progress(state: NodeState, hosted: Hosted, effect: EndMoved | CompleteAck
 
 def on_unserved(state: NodeState, hosted: Hosted, lost: LeadershipLost) -> None:
     """The partition is no longer led here: everything that waits for it fails."""
+    if hosted.coordinated:
+        state.coordinators_due[hosted.replica.partition] = None
     refusal = Refusal(ErrorCode.NOT_LEADER_OR_FOLLOWER, lost.reason)
     if hosted.replica.offline_reason is not None:
         refusal = Refusal(ErrorCode.KAFKA_STORAGE_ERROR, hosted.replica.offline_reason)

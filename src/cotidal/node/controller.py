@@ -7,6 +7,7 @@ on. Producer ids are handed out by every broker, from blocks that the controller
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 from cotidal.api import init_producer_id as producer_id_api
@@ -15,6 +16,7 @@ from cotidal.api.active import Active
 from cotidal.api.asked import Asked
 from cotidal.api.registry import Owner, handler
 from cotidal.core.cluster import duties as periodic
+from cotidal.core.cluster.decide.topics import by_kind
 from cotidal.core.cluster.image import MetadataRecord
 from cotidal.core.cluster.sessions import Probe
 from cotidal.core.quorum.states import Leader
@@ -39,6 +41,7 @@ from cotidal.node.decisions import (
 )
 from cotidal.node.effects import Note
 from cotidal.node.state import NodeState
+from cotidal.settings import effective
 from cotidal.values import Millis, NodeId, ProducerId
 
 FORWARD_TIMEOUT_MS = 10_000
@@ -180,6 +183,7 @@ def create_elsewhere(state: NodeState, slot: Slot, names: tuple[str, ...]) -> bo
     leader = state.controller.leader
     if leader is None or leader.node_id == state.config.node_id:
         return False
+    topics = [by_kind(partial(_number, state), name) for name in names]
     calls.call(
         state,
         leader.node_id,
@@ -187,7 +191,7 @@ def create_elsewhere(state: NodeState, slot: Slot, names: tuple[str, ...]) -> bo
         lane=calls.FORWARD_LANE,
         api=ApiKey.CREATE_TOPICS,
         version=to_controller.CREATE_VERSION,
-        message=to_controller.creation(names, timeout_ms=FORWARD_TIMEOUT_MS),
+        message=to_controller.creation(topics, timeout_ms=FORWARD_TIMEOUT_MS),
         timeout_ms=FORWARD_TIMEOUT_MS,
         owner=CreateCall(slot),
     )
@@ -212,6 +216,14 @@ def forward(state: NodeState, slot: Slot) -> None:
         timeout_ms=FORWARD_TIMEOUT_MS,
         owner=Forwarded(slot),
     )
+
+
+def _number(state: NodeState, name: str) -> int:
+    """A setting, as it holds for all brokers."""
+    cluster = state.controller.committed.cluster_config
+    value = effective(name, cluster=cluster, static=state.config.settings).value
+    assert isinstance(value, int), name
+    return value
 
 
 def _hand_out_producer_ids(state: NodeState) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from cotidal.core.partition.leader import WriteRules
 from cotidal.core.partition.replica import Replica
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from cotidal.node.acks import PendingProduce
     from cotidal.node.fetch import PendingFetch
     from cotidal.node.offsets import PendingDelete
+
+
+COORDINATED: Final = ("__consumer_offsets",)
+"""Topics whose leaders are coordinators (node/coordinators.py)."""
 
 
 class Waiting:
@@ -94,6 +98,7 @@ class Hosted:
     """One hosted partition."""
 
     __slots__ = (
+        "coordinated",
         "cutting",
         "damaged_at",
         "deletions",
@@ -116,6 +121,7 @@ class Hosted:
     )
 
     def __init__(self, partition: TopicPartition, topic_id: Uuid) -> None:
+        self.coordinated = partition.topic in COORDINATED
         self.directory: Uuid | None = None
         """Where its log is, once it is open."""
         self.housed_in: Uuid | None = None

@@ -15,7 +15,6 @@ from collections.abc import Callable
 from typing import Any, Final, assert_never, cast
 
 from cotidal.api import describe_log_dirs as log_dirs_api
-from cotidal.api import metadata as metadata_api
 from cotidal.api.asked import Asked
 from cotidal.api.quorum_talk import is_metadata_fetch
 from cotidal.api.registry import APIS, INTERNAL, Owner, handler
@@ -27,16 +26,17 @@ from cotidal.errors import Refusal
 from cotidal.messages.rpc.apis import ApiKey
 from cotidal.messages.rpc.describe_log_dirs import DescribeLogDirsRequest
 from cotidal.messages.rpc.fetch import FetchRequest
-from cotidal.messages.rpc.metadata import MetadataRequest
 from cotidal.messages.rpc.produce import ProduceRequest
 from cotidal.node import (
     acks,
     chronicle,
     controller,
+    coordinators,
     decisions,
     doubts,
     fetch,
     fetchers,
+    groups,
     housekeeping,
     housing,
     lifecycle,
@@ -51,6 +51,7 @@ from cotidal.node import (
     voters,
 )
 from cotidal.node.connections import PRODUCE, Connection, Slot
+from cotidal.node.coordinators import CoordinatorLog
 from cotidal.node.decisions import AnswerAgain, ControllerDuty
 from cotidal.node.effects import (
     CallToken,
@@ -103,13 +104,15 @@ class Node:
         entropy: Entropy,
         reader: MetadataReader,
         inspect: RecordInspector,
+        coordinator_log: CoordinatorLog,
         events: chronicle.EventsWriter | None = None,
     ) -> None:
-        """``reader`` and ``inspect`` look into batches, which a node itself never does; ``events``
-        makes those of ``__cotidal_events``: without it nothing is told there."""
+        """``reader``, ``inspect`` and ``coordinator_log`` know bytes, which a node itself does not;
+        ``events`` makes those of ``__cotidal_events``: without it nothing is told there."""
         state = self._state = NodeState(config, entropy)
         state.inspect = inspect
         state.controller = ControllerDuty()
+        state.coordinators = groups.duty(state, coordinator_log)
         state.quorum = QuorumDuty(state, reader)
         state.life = lifecycle.Life()
         state.chronicle = chronicle.Chronicle(events)
@@ -199,6 +202,7 @@ class Node:
             acks.next_deadline(state),
             lifecycle.next_deadline(state),
             proposals.next_deadline(state),
+            coordinators.next_deadline(state),
             housing.next_deadline(state),
             state.fetcher_wake,
         )
@@ -217,6 +221,8 @@ class Node:
         while True:
             if state.faulted:
                 offline.on_faults(state)
+            if state.coordinators_due:
+                coordinators.pump(state)
             if state.dirty_fetches:
                 fetch.evaluate_dirty(state)
             if state.again:
@@ -234,7 +240,9 @@ class Node:
                 housing.pump(state)
             if state.calls_to_self or state.inward.replies:
                 self._talk_to_self()
-            elif not (state.unblocked or state.dirty_fetches or state.faulted):
+            elif not (
+                state.unblocked or state.dirty_fetches or state.faulted or state.coordinators_due
+            ):
                 break
         if state.gone and not state.stopping:
             self._stop()
@@ -262,6 +270,8 @@ class Node:
         waiting = self._state.reads.pop(event.token)
         if isinstance(waiting, PendingFetch):
             fetch.on_read_done(self._state, waiting, event)
+        elif isinstance(waiting, coordinators.Loading):
+            coordinators.on_read_done(self._state, waiting, event)
         else:
             assert isinstance(waiting, quorum.Reading)
             quorum.on_read_done(self._state, event, waiting)
@@ -389,6 +399,8 @@ class Node:
             state.out.append(CloseConnection(connection.id, reason))
         elif api.owner is Owner.CONTROLLER or api.owner is Owner.ACTIVE:
             controller.begin(state, slot, api.owner)
+        elif api.owner is Owner.COORDINATOR:
+            groups.begin(state, slot, self._asked(slot), self._view)
         else:
             self._answer_from_image(slot, may_create=True)
 
@@ -396,16 +408,16 @@ class Node:
         """BROKER and CONNECTION APIs: answered from the committed image."""
         request = slot.request
         asked = self._asked(slot)
-        if may_create and request.api_key == ApiKey.METADATA and self._create_missing(slot, asked):
+        if may_create and request.api_key in _CREATING and self._create_missing(slot, asked):
             return
         reply = handler(request.api_key).answer(request.message, asked, self._view)
         slot.connection.answer(slot, reply, self._state.out)
 
     def _create_missing(self, slot: Slot, asked: Asked) -> bool:
-        """Topics that a Metadata request may bring into being; it is answered when they are."""
-        message = cast("MetadataRequest", slot.request.message)
+        """Topics that a request may bring into being; it is answered when they are."""
         decider = self._state.controller.controller
-        missing = metadata_api.missing_topics(message, asked, self._view)
+        creating = handler(slot.request.api_key)
+        missing = creating.missing_topics(slot.request.message, asked, self._view)
         if not missing:
             return False
         if decider is None:
@@ -423,7 +435,13 @@ class Node:
     def _asked(self, slot: Slot) -> Asked:
         connection = slot.connection
         request = slot.request
-        return Asked(request.api_version, request.client_id, connection.listener, connection.wall)
+        return Asked(
+            request.api_version,
+            request.client_id,
+            connection.listener,
+            connection.wall,
+            connection.peer,
+        )
 
     # Everything else ----------------------------------------------------------------------------
 
@@ -441,6 +459,7 @@ class Node:
         housekeeping.on_ticked(state)
         chronicle.on_ticked(state)
         proposals.on_ticked(state)
+        coordinators.on_ticked(state)
         fetchers.on_ticked(state)
         controller.on_ticked(state)
         quorum.step(state, QuorumTicked())
@@ -494,6 +513,9 @@ def _begin_fetch(state: NodeState, slot: Slot, request: FetchRequest) -> None:
 def _begin_log_dirs(state: NodeState, slot: Slot, _: DescribeLogDirsRequest) -> None:
     state.out.append(MeasureLogs(state.next_read_token(slot)))
 
+
+_CREATING: Final = (ApiKey.METADATA, ApiKey.FIND_COORDINATOR)
+"""Whoever asks these may bring topics into being."""
 
 _BEGIN: Final[dict[int, Callable[[NodeState, Slot, Any], None]]] = {
     int(ApiKey.FETCH): _begin_fetch,

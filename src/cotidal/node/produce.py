@@ -25,7 +25,7 @@ from cotidal.core.partition.leader import (
 from cotidal.core.partition.replica import on_rolled
 from cotidal.errors import ErrorCode, Refusal
 from cotidal.limits import FETCH_WAIT_MAX_MS
-from cotidal.messages.batch import NO_BATCHES, Placed, producer_refusal
+from cotidal.messages.batch import NO_BATCHES, Batches, Placed, producer_refusal
 from cotidal.messages.rpc.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
@@ -180,6 +180,13 @@ def _admit(
         if isinstance(found, Refusal):
             return found
         batches = found
+    return admit(state, hosted, batches, acks, wall)
+
+
+def admit(
+    state: NodeState, hosted: Hosted, batches: Batches, acks: int, wall: WallMillis
+) -> Admitted | Refusal:
+    """Give these batches their offsets; they are written at the end of the step."""
     try:
         verdict = admit_batch(hosted.replica, batches, acks=acks, rules=hosted.rules, wall=wall)
     except AssertionError as fault:

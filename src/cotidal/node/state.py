@@ -28,6 +28,7 @@ from cotidal.values import LeaderEpoch, Millis, NodeId, Offset, TopicPartition, 
 if TYPE_CHECKING:
     from cotidal.node.acks import PendingProduce
     from cotidal.node.chronicle import Chronicle
+    from cotidal.node.coordinators import Coordinators
     from cotidal.node.decisions import ControllerDuty
     from cotidal.node.doubts import Doubt
     from cotidal.node.fetch import PendingFetch
@@ -96,6 +97,8 @@ class NodeState:
         "control_deadline",
         "control_moved",
         "controller",
+        "coordinators",
+        "coordinators_due",
         "deadlines",
         "dirty_fetches",
         "doubts",
@@ -189,6 +192,9 @@ class NodeState:
         self.reads: dict[ReadToken, object] = {}
         """Who waits for an answer of the disk."""
         self.controller: ControllerDuty
+        self.coordinators: Coordinators
+        self.coordinators_due: dict[TopicPartition, None] = {}
+        """Partitions of coordinators that have moved in this step."""
         self.quorum: QuorumDuty
         self.life: Life
         self.chronicle: Chronicle

@@ -21,6 +21,7 @@ from cotidal.log.memory import MemoryFiles
 from cotidal.log.metadata_store import write_first_voters
 from cotidal.messages.records.quorum import VotersRecordVoter
 from cotidal.node import effects as fx
+from cotidal.node.coordinators import CoordinatorLog
 from cotidal.node.events import Event, ShutdownRequested, Started, Ticked
 from cotidal.node.node import Node
 from cotidal.node.state import NodeConfig
@@ -34,6 +35,7 @@ from cotidal.sim.peers import Peers
 from cotidal.sim.server import Gate, Server
 from cotidal.sim.violation import Violation
 from cotidal.values import BrokerEpoch, NodeId, TopicPartition, Uuid, WallMillis
+from cotidal.wire.coordinator_batch import encode_coordinator_batch, read_group_batches
 from cotidal.wire.inspection import inspected
 from cotidal.wire.metadata_batch import read_metadata_batches
 from cotidal.wire.records import values_batch
@@ -177,7 +179,12 @@ class Process:
             network, agenda, disk_entropy, host=machine.host, post=self.post, run=self.run
         )
         self.node = Node(
-            machine.config, node_entropy, read_metadata_batches, inspected, values_batch
+            machine.config,
+            node_entropy,
+            read_metadata_batches,
+            inspected,
+            CoordinatorLog(encode_coordinator_batch, read_group_batches),
+            values_batch,
         )
         self._obey: dict[type, Callable[[Any], None]] = {
             fx.Respond: self.server.respond,

@@ -7,7 +7,7 @@ and ``_`` are refused, because metrics could not tell them apart.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
 from cotidal.core.cluster.controller import Controller, Decided, Records
@@ -78,7 +78,7 @@ def decide_create_topic(
 
 def decide_auto_create(controller: Controller, name: str) -> Decided:
     """A topic that was asked for and is not there: by default settings, or those of its kind."""
-    created = decide_create_topic(controller, _by_kind(controller, name))
+    created = decide_create_topic(controller, by_kind(controller.number, name))
     return created if isinstance(created, Refusal) else created.records
 
 
@@ -167,29 +167,30 @@ def _refuse_taken(image: Image, name: str, also: Iterable[str]) -> Refusal | Non
     return None
 
 
-def _by_kind(controller: Controller, name: str) -> NewTopic:
-    """The coordinators' own topics have settings of their own; the rest have the defaults."""
+def by_kind(number: Callable[[str], int], name: str) -> NewTopic:
+    """The coordinators' own topics have settings of their own; the rest have the defaults.
+    ``number``: a broker's setting."""
     if name == "__consumer_offsets":
         return NewTopic(
             name,
-            controller.number("offsets.topic.num.partitions"),
-            controller.number("offsets.topic.replication.factor"),
+            number("offsets.topic.num.partitions"),
+            number("offsets.topic.replication.factor"),
             configs=(
                 ("cleanup.policy", "compact"),
                 ("compression.type", "producer"),
-                ("segment.bytes", str(controller.number("offsets.topic.segment.bytes"))),
+                ("segment.bytes", str(number("offsets.topic.segment.bytes"))),
             ),
         )
     if name == "__transaction_state":
         return NewTopic(
             name,
-            controller.number("transaction.state.log.num.partitions"),
-            controller.number("transaction.state.log.replication.factor"),
+            number("transaction.state.log.num.partitions"),
+            number("transaction.state.log.replication.factor"),
             configs=(
                 ("cleanup.policy", "compact"),
                 ("compression.type", "uncompressed"),
-                ("min.insync.replicas", str(controller.number("transaction.state.log.min.isr"))),
-                ("segment.bytes", str(controller.number("transaction.state.log.segment.bytes"))),
+                ("min.insync.replicas", str(number("transaction.state.log.min.isr"))),
+                ("segment.bytes", str(number("transaction.state.log.segment.bytes"))),
                 ("unclean.leader.election.enable", "false"),
             ),
         )

@@ -1,0 +1,90 @@
+"""OffsetCommit (key 8), versions 2-10.
+
+Versions up to 4 may ask for an expiry of their own, KIP-320 leader epochs from 6 on, KIP-345 static
+members from 7, KIP-848 a group that is not there has an error of its own from 9, KIP-516 topics by
+id in 10.
+
+Not there: members of the consumer protocol (KIP-848).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cotidal.api.asked import Asked
+from cotidal.api.groups import Answered, Part
+from cotidal.api.view import View
+from cotidal.core.groups.asks import Commit, CommitOffsets, OffsetsCommitted
+from cotidal.errors import ErrorCode, Refusal
+from cotidal.messages.rpc.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from cotidal.values import TopicPartition
+
+GROUP_NOT_FOUND_SINCE: Final = 9
+TOPIC_IDS_SINCE: Final = 10
+
+
+def parts(request: OffsetCommitRequest, asked: Asked, view: View) -> tuple[Part | Answered, ...]:
+    """Which topics are there, and what is committed for them: of the rest no coordinator hears."""
+    names = [_name(topic, asked, view) for topic in request.topics]
+    commits: list[Commit] = []
+    for name, topic in zip(names, request.topics, strict=True):
+        if name is None:
+            continue
+        topic_id = view.image.topics[name].topic_id
+        commits.extend(
+            Commit(
+                TopicPartition(name, each.partition_index),
+                each.committed_offset,
+                each.committed_leader_epoch,
+                each.committed_metadata or "",
+                topic_id,
+            )
+            for each in topic.partitions
+        )
+    retention = request.retention_time_ms
+    ask = CommitOffsets(
+        group_id=request.group_id,
+        generation=request.generation_id_or_member_epoch,
+        member_id=request.member_id,
+        instance_id=request.group_instance_id,
+        commits=tuple(commits),
+        retention_ms=retention if retention >= 0 else None,
+        without_group=(
+            ErrorCode.GROUP_ID_NOT_FOUND
+            if asked.api_version >= GROUP_NOT_FOUND_SINCE
+            else ErrorCode.ILLEGAL_GENERATION
+        ),
+    )
+    return (Answered([name is not None for name in names]), Part(request.group_id, ask))
+
+
+def _name(topic: OffsetCommitRequestTopic, asked: Asked, view: View) -> str | None:
+    if asked.api_version >= TOPIC_IDS_SINCE:
+        return view.image.topic_names.get(topic.topic_id)
+    return topic.name if topic.name in view.image.topics else None
+
+
+def response(
+    request: OffsetCommitRequest, asked: Asked, answers: list[object]
+) -> OffsetCommitResponse:
+    known, answer = answers
+    assert isinstance(known, list)
+    errors = iter(answer.errors if isinstance(answer, OffsetsCommitted) else ())
+    by_id = asked.api_version >= TOPIC_IDS_SINCE
+    missing = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    topics = []
+    for is_known, topic in zip(known, request.topics, strict=True):
+        partitions = []
+        for each in topic.partitions:
+            error = answer.error if isinstance(answer, Refusal) else missing
+            if is_known and not isinstance(answer, Refusal):
+                error = next(errors)
+            partitions.append(OffsetCommitResponsePartition(each.partition_index, error))
+        topics.append(OffsetCommitResponseTopic(topic.name, topic.topic_id, tuple(partitions)))
+    return OffsetCommitResponse(topics=tuple(topics))

@@ -1,0 +1,194 @@
+"""Committed offsets: kept, told, deleted, forgotten. Pure.
+
+  COMMITS_KEPT  a commit that was acknowledged is what every later fetch finds, or a later commit,
+                until it is deleted or expires
+
+Offsets expire offsets.retention.minutes after their group became empty; those of a group without
+members ever (a simple one), and of topics that a stable group of consumers no longer subscribes to,
+that long after they were committed (KIP-211). An empty group without offsets is forgotten.
+
+Not there: offsets committed in a transaction (KIP-98). They belong into ``validate`` and the image.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cotidal.core.coordinator import KeyedRecord, Tell, Waiter, Write
+from cotidal.core.groups.asks import (
+    Commit,
+    CommitOffsets,
+    DeleteOffsets,
+    FetchOffsets,
+    ForgetTopics,
+    OffsetsCommitted,
+    OffsetsDeleted,
+    OffsetsFetched,
+)
+from cotidal.core.groups.group import CONSUMER, ClassicGroup, State
+from cotidal.core.groups.image import group_record, offset_record
+from cotidal.core.groups.rebalance import keep_alive
+from cotidal.core.groups.state import Groups, NoMore, Then
+from cotidal.errors import ErrorCode, Refusal
+from cotidal.messages.records.group import OffsetCommitValue
+from cotidal.values import Millis, TopicPartition, WallMillis
+
+TOMBSTONES_PER_WRITE: Final = 1_000
+"""Records of one batch that take offsets away: far below the largest batch, whatever the names."""
+
+
+def commit(groups: Groups, ask: CommitOffsets, waiter: Waiter) -> None:
+    group = groups.live.get(ask.group_id)
+    refused = _refuse(group, ask)
+    if refused is not None:
+        groups.acts.append(Tell(waiter, Refusal(refused)))
+        return
+    if group is not None and ask.member_id in group.members:
+        keep_alive(groups, group, group.members[ask.member_id])
+    longest = groups.rules.metadata_length_max
+    errors: list[ErrorCode] = []
+    records: list[KeyedRecord] = []
+    for each in ask.commits:
+        if len(each.metadata) > longest:
+            errors.append(ErrorCode.OFFSET_METADATA_TOO_LARGE)
+            continue
+        errors.append(ErrorCode.NONE)
+        value = _value(each, ask.retention_ms, groups.at.wall)
+        records.append(offset_record(ask.group_id, each.partition, value))
+    answer = Tell(waiter, OffsetsCommitted(tuple(errors)))
+    groups.acts.append(Write(tuple(records), answer) if records else answer)
+
+
+def _refuse(group: ClassicGroup | None, ask: CommitOffsets) -> ErrorCode | None:
+    """Who may commit: a member of this generation; anybody while there are no members."""
+    if group is None:
+        return None if ask.generation < 0 else ask.without_group
+    if ask.generation < 0 and group.state is State.EMPTY:
+        return None
+    if ask.generation < 0 and not ask.member_id and ask.instance_id is None:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    refused = group.refusal_of(ask.member_id, ask.instance_id)
+    if refused is not None:
+        return refused
+    if ask.generation != group.generation:
+        return ErrorCode.ILLEGAL_GENERATION
+    # It knows the generation and has no assignment in it yet: what it read was of the last one.
+    return ErrorCode.REBALANCE_IN_PROGRESS if group.state is State.COMPLETING else None
+
+
+def _value(each: Commit, retention_ms: int | None, wall: WallMillis) -> OffsetCommitValue:
+    return OffsetCommitValue(
+        offset=each.offset,
+        leader_epoch=each.leader_epoch,
+        metadata=each.metadata,
+        commit_timestamp=wall,
+        expire_timestamp=-1 if retention_ms is None else wall + retention_ms,
+        topic_id=each.topic_id,
+    )
+
+
+def fetch(groups: Groups, ask: FetchOffsets, waiter: Waiter) -> None:
+    held = groups.image.offsets.get(ask.group_id, {})
+    found: tuple[tuple[TopicPartition, OffsetCommitValue | None], ...]
+    if ask.partitions is None:
+        found = tuple(held.items())
+    else:
+        found = tuple((partition, held.get(partition)) for partition in ask.partitions)
+    groups.acts.append(Tell(waiter, OffsetsFetched(found)))
+
+
+def delete(groups: Groups, ask: DeleteOffsets, waiter: Waiter) -> None:
+    group = groups.live.get(ask.group_id)
+    if not groups.exists(ask.group_id):
+        groups.acts.append(Tell(waiter, Refusal(ErrorCode.GROUP_ID_NOT_FOUND)))
+        return
+    if group is not None and group.state is not State.EMPTY and group.protocol_type != CONSUMER:
+        groups.acts.append(Tell(waiter, Refusal(ErrorCode.NON_EMPTY_GROUP)))
+        return
+    held = groups.image.offsets.get(ask.group_id, {})
+    errors: list[ErrorCode] = []
+    gone: list[TopicPartition] = []
+    for partition in ask.partitions:
+        if group is not None and _subscribes(group, partition.topic):
+            errors.append(ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)
+            continue
+        errors.append(ErrorCode.NONE)
+        if partition in held:
+            gone.append(partition)
+    answer = Tell(waiter, OffsetsDeleted(tuple(errors)))
+    if not gone:
+        groups.acts.append(answer)
+        return
+    records = [offset_record(ask.group_id, partition, None) for partition in gone]
+    write_away(groups, records, answer)
+
+
+def _subscribes(group: ClassicGroup, topic: str) -> bool:
+    if group.topics is None:
+        return group.protocol_type == CONSUMER
+    return topic in group.topics
+
+
+def forget_topics(groups: Groups, ask: ForgetTopics) -> None:
+    records = [
+        offset_record(group_id, partition, None)
+        for group_id, held in groups.image.offsets.items()
+        for partition, value in held.items()
+        if value.topic_id in ask.ids
+    ]
+    write_away(groups, records, NoMore())
+
+
+# Expiry
+
+
+def expire(groups: Groups) -> None:
+    """Every offsets.retention.check.interval.ms."""
+    groups.next_expiry = Millis(groups.at.now + groups.rules.expiry_interval_ms)
+    records: list[KeyedRecord] = []
+    for group_id, held in groups.image.offsets.items():
+        group = groups.live.get(group_id)
+        due = [partition for partition in held if _has_expired(groups, group, partition, held)]
+        records.extend(offset_record(group_id, partition, None) for partition in due)
+        if group is not None and len(due) == len(held):
+            records.extend(_forget_group(groups, group))
+    for group in tuple(groups.live.values()):
+        if group.id not in groups.image.offsets:
+            records.extend(_forget_group(groups, group))
+    write_away(groups, records, NoMore())
+
+
+def _has_expired(
+    groups: Groups,
+    group: ClassicGroup | None,
+    partition: TopicPartition,
+    held: dict[TopicPartition, OffsetCommitValue],
+) -> bool:
+    value = held[partition]
+    if group is None or group.protocol_type is None:
+        since = value.commit_timestamp
+    elif group.state is State.EMPTY:
+        since = group.since if group.since >= 0 else value.commit_timestamp
+    elif group.state is State.STABLE and group.topics is not None:
+        if partition.topic in group.topics:
+            return False
+        since = value.commit_timestamp
+    else:
+        return False
+    if value.expire_timestamp >= 0:
+        return groups.at.wall >= value.expire_timestamp
+    return groups.at.wall - since >= groups.rules.retention_ms
+
+
+def _forget_group(groups: Groups, group: ClassicGroup) -> list[KeyedRecord]:
+    if not group.is_abandoned or group.id not in groups.image.groups:
+        return []
+    return [group_record(group.id, None)]
+
+
+def write_away(groups: Groups, records: list[KeyedRecord], then: Then | Tell) -> None:
+    """Tombstones, in as many batches as they need; ``then`` follows the last of them."""
+    for first in range(0, len(records), TOMBSTONES_PER_WRITE):
+        last = first + TOMBSTONES_PER_WRITE
+        part = tuple(records[first:last])
+        groups.acts.append(Write(part, then if last >= len(records) else NoMore()))
