@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-COMPILED := .venv-compiled
+BUILT  := .venv-compiled
 READY  := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest
 
@@ -34,8 +34,9 @@ test-all: lint        ## and what takes longer
 mutants: $(READY)     ## plant bugs in copies of the product: scripts and simulator must find them
 	@$(BIN)/python -m tests.mutants $(ARGS)
 
-campaign: $(READY)    ## simulated clusters under faults: make campaign PLAN=harsh SEEDS=1000
-	@$(BIN)/cotidal sim run --plan $(or $(PLAN),harsh) --seeds $(or $(SEEDS),1000) $(ARGS)
+campaign: $(if $(COMPILED),$(BUILT)/.ready,$(READY)) ## simulated clusters under faults: make campaign PLAN=harsh SEEDS=1000 COMPILED=1 TALLY=runs.jsonl
+	@$(if $(COMPILED),$(BUILT)/bin,$(BIN))/cotidal sim run --plan $(or $(PLAN),harsh) --seeds $(or $(SEEDS),1000) \
+	  $(if $(TALLY),--tally $(TALLY) --commit $$(git describe --always --dirty)) $(ARGS)
 
 chaos: $(READY)       ## faults on real processes, judged as simulated ones: make chaos FAULTS=200 SEED=1 [MUTANT=name]
 	@$(BIN)/python -m tests.chaos --faults $(or $(FAULTS),200) --seed $(or $(SEED),1) $(if $(MUTANT),--mutant $(MUTANT)) $(ARGS)
@@ -43,12 +44,16 @@ chaos: $(READY)       ## faults on real processes, judged as simulated ones: mak
 explore: $(READY)     ## small worlds of the real machines, searched completely (ten minutes each at most)
 	@$(BIN)/cotidal sim explore $(ARGS)
 
-compiled:             ## the compiled build in .venv-compiled: same source, needs a C compiler, takes minutes
-	@test -d $(COMPILED) || $(PYTHON) -m venv $(COMPILED)
-	@COTIDAL_COMPILE=1 $(COMPILED)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt '.[dev]'
+compiled: $(BUILT)/.ready ## the compiled build in .venv-compiled: same source, needs a C compiler, takes minutes
 
-test-compiled: compiled ## the tests of `make test`, against the compiled build
-	@$(COMPILED)/bin/python -m pytest -n 2 -m 'not slow and not interop and not plain' tests
+$(BUILT)/.ready: pyproject.toml constraints.txt hatch_build.py $(shell find src -name '*.py')
+	@test -d $(BUILT) || $(PYTHON) -m venv $(BUILT)
+	@echo "compiling into $(BUILT) ..."
+	@COTIDAL_COMPILE=1 $(BUILT)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt '.[dev]'
+	@touch $@
+
+test-compiled: $(BUILT)/.ready ## the tests of `make test`, against the compiled build
+	@$(BUILT)/bin/python -m pytest -n 2 -m 'not slow and not interop and not plain' tests
 
 lint: $(READY)        ## ruff, mypy strict, import contracts, generated code up to date
 	@$(BIN)/ruff check .
@@ -86,4 +91,4 @@ constraints: $(READY) ## write constraints.txt from what is installed now
 	@mv constraints.new constraints.txt
 
 clean:
-	rm -rf $(VENV) $(COMPILED) site build dist
+	rm -rf $(VENV) $(BUILT) site build dist

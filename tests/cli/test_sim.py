@@ -108,3 +108,19 @@ def test_the_probes_are_counted() -> None:
     (row,) = json.loads(told)
     assert (row["situation"], row["runs"]) == ("an unclean leader is elected", 2)
     assert 0 <= row["met_in"] <= 2
+
+
+def test_what_was_run_is_written_down_and_added_up(here: Path) -> None:
+    for first in ("1", "2"):
+        wanted = ("--plan", "calm", "--seed", first, "--seeds", "2", "--jobs", "1")
+        said("run", *wanted, "--tally", "runs.jsonl", "--commit", f"c{first}")
+    (total,) = json.loads(said("tally", "runs.jsonl", "--json"))
+    assert (total["plan"], total["commits"], total["seeds"], total["runs"]) == ("calm", 2, 3, 4)
+    assert total["steps"] > 1_000
+    assert "calm" in said("tally", "runs.jsonl").splitlines()[1]
+
+
+def test_a_file_that_is_no_tally_is_refused_with_its_line(here: Path) -> None:
+    (here / "runs.jsonl").write_text("once upon a time\n")
+    _, sentence = refused(2, "tally", "runs.jsonl")
+    assert sentence.startswith("runs.jsonl, line 1: ")

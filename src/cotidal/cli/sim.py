@@ -15,11 +15,13 @@ import click
 from cotidal.cli.explore import explore
 from cotidal.cli.lab import command as lab
 from cotidal.cli.progress import Progress
+from cotidal.cli.tally import Tally, tally
 from cotidal.cli.verb import Failed, Verb, VerbGroup, json_option
 
 if TYPE_CHECKING:
     from cotidal.sim.campaign import Summary
     from cotidal.sim.plan import Plan
+    from cotidal.sim.run import Outcome
     from cotidal.sim.script import Script
 
 FAILURES_TOLD = 5
@@ -36,6 +38,7 @@ TRIES_BY_ITSELF = 60
         ("what there is to choose from", "cotidal sim plans"),
         ("the corners that runs must get into", "cotidal sim probes"),
         ("every state of a small world", "cotidal sim explore quorum"),
+        ("what has been run over days", "cotidal sim tally runs.jsonl"),
     ),
 )
 def command() -> None:
@@ -43,6 +46,7 @@ def command() -> None:
 
 
 command.add_command(explore)
+command.add_command(tally)
 
 
 @command.command(
@@ -51,6 +55,7 @@ command.add_command(explore)
         ("a single seed", "cotidal sim run --plan harsh --seed 4711"),
         ("many, over all cores", "cotidal sim run --plan harsh --seeds 1000"),
         ("the first failure as it is", "cotidal sim run --plan harsh --seeds 1000 --no-shrink"),
+        ("to be added up", "cotidal sim run --plan harsh --seeds 1000 --tally runs.jsonl"),
     ),
 )
 @click.option("--plan", "plan_name", default="mild", show_default=True, help="See `sim plans`.")
@@ -71,6 +76,13 @@ command.add_command(explore)
     show_default=True,
     help="Where the script is written.",
 )
+@click.option(
+    "--tally",
+    "tally_path",
+    type=click.Path(dir_okay=False),
+    help="Append what was run to this file; see `sim tally`.",
+)
+@click.option("--commit", default="", help="What to call this version of the code in the tally.")
 @json_option
 def run(
     plan_name: str,
@@ -79,6 +91,8 @@ def run(
     jobs: int | None,
     shrinks: bool,
     out: str,
+    tally_path: str | None,
+    commit: str,
     as_json: bool,
 ) -> None:
     """Run seeds of a plan; make a small script of the first failure."""
@@ -89,12 +103,14 @@ def run(
     plan = plan_named(plan_name)
     processes = min(seeds, jobs or os.cpu_count() or 1)
     begun = time.monotonic()
-    with Progress("runs", total=seeds) as progress:
+    with Progress("runs", total=seeds) as progress, Tally(tally_path, commit) as written:
+
+        def on_outcome(outcome: Outcome) -> None:
+            written.add(outcome)
+            progress.advance(1)
+
         found = campaign(
-            range(seed, seed + seeds),
-            plan,
-            processes=processes,
-            on_outcome=lambda _: progress.advance(1),
+            range(seed, seed + seeds), plan, processes=processes, on_outcome=on_outcome
         )
     took = time.monotonic() - begun
     if as_json:
