@@ -121,8 +121,8 @@ METRICS_CONNECTIONS_MAX: Final = 32
 """Scrapers at once: one Prometheus, a colleague's curl, a probe, and room."""
 
 METRICS_PARTITIONS_MAX: Final = 1_000
-"""Partitions that a scrape lists one by one, those that are not well first: at three replicas some
-8,000 lines, 600 KB and 15 ms. Totals count all of them."""
+"""Partitions that a scrape lists one by one, those that are not well first. With a thousand, a
+third of them led, it is 5,700 lines, 320 KB and 12 ms of the event loop. Totals count all."""
 
 MALLOC_MMAP_THRESHOLD_BYTES: Final = 32 * MIB
 """glibc's largest. Below it a freed request stays on the heap for the next one."""

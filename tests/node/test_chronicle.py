@@ -9,6 +9,8 @@ import pytest
 
 from asking import create, produce
 from cotidal.core.cluster.image import TOPIC_RESOURCE
+from cotidal.core.partition.effects import Truncate
+from cotidal.core.partition.replica import Replica
 from cotidal.limits import (
     EVENT_WRITE_ATTEMPTS_MAX,
     EVENTS_PER_WRITE_MAX,
@@ -20,6 +22,7 @@ from cotidal.node import effects as fx
 from cotidal.node.chronicle import SAMPLE_MS, SETTLE_MS
 from cotidal.node.events import LogFailed
 from cotidal.node.happenings import EVENTS_TOPIC, BrokerUnregistered, LogOffline
+from cotidal.node.partition_effects import move, obey
 from cotidal.node.state import NodeState
 from cotidal.values import NodeId, Offset, TopicPartition
 from cotidal.wire.records import read_records
@@ -27,6 +30,7 @@ from json_schema import EVENTS, violations
 from lone_node import LoneNode
 
 TOPIC = TopicPartition(EVENTS_TOPIC, 0)
+ORDERS = TopicPartition("orders", 0)
 WHAT = BrokerUnregistered(NodeId(9), Offset(1))
 
 
@@ -187,6 +191,47 @@ def test_the_topic_does_not_tell_of_itself() -> None:
     assert all(each["partitions"] == [] for each in written(node) if each["kind"] == "health")
 
 
+def test_records_that_a_replica_drops_are_told_and_counted() -> None:
+    node = telling()
+    create(node, "orders")
+    node.ask(*produce(b"a", b"b", b"c", b"d", b"e"))
+    node.pass_time(SETTLE_MS + SAMPLE_MS)
+    state = told_of(node)
+    obey(state, state.hosted[ORDERS], (Truncate(Offset(3)),))
+    node.pass_time(SAMPLE_MS)
+    (told,) = [each for each in written(node) if each["kind"] == "log_truncated"]
+    assert (told["topic"], told["offset"], told["records"]) == ("orders", 3, 2)
+    assert told["high_watermark"] == 5
+    assert (node.node.tally.truncations, node.node.tally.truncated_records) == (1, 2)
+
+
+def test_a_cut_that_drops_nothing_is_not_told() -> None:
+    node = telling()
+    create(node, "orders")
+    node.ask(*produce(b"a"))
+    state = told_of(node)
+    obey(state, state.hosted[ORDERS], (Truncate(Offset(1)),))
+    assert node.node.tally.truncations == 0
+
+
+def test_a_high_watermark_that_moves_back_is_told_and_counted() -> None:
+    node = telling()
+    create(node, "orders")
+    node.ask(*produce(b"a", b"b"))
+    node.pass_time(SETTLE_MS + SAMPLE_MS)
+
+    def move_back(replica: Replica) -> tuple[()]:
+        replica.high_watermark = Offset(1)
+        return ()
+
+    state = told_of(node)
+    move(state, state.hosted[ORDERS], move_back)
+    node.pass_time(SAMPLE_MS)
+    (told,) = [each for each in written(node) if each["kind"] == "high_watermark_regressed"]
+    assert (told["previous"], told["high_watermark"]) == (2, 1)
+    assert node.node.tally.high_watermark_regressions == 1
+
+
 def test_a_restarted_node_does_not_tell_its_history_again() -> None:
     node = telling()
     node.pass_time(SETTLE_MS + 2 * SAMPLE_MS)
@@ -203,9 +248,7 @@ def test_a_disk_that_fails_is_told() -> None:
     node = telling()
     create(node, "orders")
     node.pass_time(SETTLE_MS + SAMPLE_MS)
-    orders = TopicPartition("orders", 0)
-    topic_id = node.logs[orders].topic_id
-    node.tell(LogFailed(orders, topic_id, "it smokes"))
+    node.tell(LogFailed(ORDERS, node.logs[ORDERS].topic_id, "it smokes"))
     node.pass_time(SAMPLE_MS)
     (told,) = [each for each in written(node) if each["kind"] == "log_offline"]
     assert (told["topic"], told["partition"], told["reason"]) == ("orders", 0, "it smokes")

@@ -69,7 +69,14 @@ def test_an_eligible_leader_outside_the_isr_is_a_clean_election() -> None:
 
 def test_a_leader_that_nobody_vouches_for_is_an_unclean_election() -> None:
     before = image(isr=(1,), leader=-1)
-    assert told.UncleanElection("orders", 0, 3, 6, (1,), AT) in news(before, leader=3, isr=(3,))
+    elected = told.UncleanElection("orders", 0, 3, 6, (1,), False, AT)
+    assert elected in news(before, leader=3, isr=(3,))
+
+
+def test_the_last_known_leader_is_told_from_just_any_replica() -> None:
+    before = image(isr=(), leader=-1, last_known_elr=(2,))
+    elected = told.UncleanElection("orders", 0, 2, 6, (), True, AT)
+    assert elected in news(before, leader=2, isr=(2,))
 
 
 def test_a_partition_that_loses_its_leader_has_no_election() -> None:

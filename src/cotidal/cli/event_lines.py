@@ -86,8 +86,9 @@ _SENTENCES: Final[dict[str, Callable[[Event], str]]] = {
     ),
     "leader_epoch_raised": lambda e: f"{_node(e['leader'])} leads on in epoch {e['leader_epoch']}",
     "unclean_election": lambda e: (
-        f"{_node(e['leader'])} in epoch {e['leader_epoch']} may lack what was acknowledged;"
-        f" the ISR was {_ids(e['previous_isr'])}"
+        f"{_node(e['leader'])} in epoch {e['leader_epoch']} may lack what "
+        + ("it lost in a crash" if e["was_last_leader"] else "was acknowledged")
+        + f"; the ISR was {_ids(e['previous_isr'])}"
     ),
     "reassignment_started": lambda e: (
         f"{_ids(e['replicas'])}, adding {_ids(e['adding'])}, removing {_ids(e['removing'])}"

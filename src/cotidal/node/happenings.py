@@ -86,6 +86,8 @@ class UncleanElection(NamedTuple):
     leader: NodeId
     leader_epoch: LeaderEpoch
     previous_isr: tuple[NodeId, ...]
+    was_last_leader: bool
+    """It led when the ISR became empty: it lacks no more than it lost in its own crash."""
     metadata_offset: Offset
 
 

@@ -94,7 +94,8 @@ def _of_partition(
         else:
             yield LeaderEpochRaised(topic, number, leader, epoch, offset)
         if leader >= 0 and leader not in before.isr and leader not in before.elr:
-            yield UncleanElection(topic, number, leader, epoch, before.isr, offset)
+            was_last = before.last_known_elr == (leader,)
+            yield UncleanElection(topic, number, leader, epoch, before.isr, was_last, offset)
     removed = tuple(node for node in before.isr if node not in isr)
     added = tuple(node for node in isr if node not in before.isr)
     version = PartitionEpoch(before.partition_epoch + 1)
