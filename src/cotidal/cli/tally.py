@@ -79,8 +79,8 @@ def build() -> str:
 def tally(files: tuple[str, ...], as_json: bool) -> None:
     """Add up what `sim run --tally` wrote down: seeds, steps and failures of every plan.
 
-    A seed that ran twice, on another commit say, is one seed and two runs. Steps a second are of all
-    processes together.
+    A seed that ran twice, on another commit say, is one seed and two runs. Steps a second are of
+    all processes together.
     """
     totals = _totals(files)
     if as_json:
