@@ -56,7 +56,7 @@ def test_every_example_can_be_parsed(
     words = shlex.split(line.partition(" | ")[0].partition(" <")[0].partition(" >")[0])
     assert words[0] == "cotidal"
     for word in words:
-        if word.endswith(".script"):  # what an example reads is there
+        if word.endswith((".script", ".trace")):  # what an example reads is there
             Path(word).touch()
     command: click.Command = cotidal
     context = click.Context(command, info_name="cotidal")

@@ -2,7 +2,8 @@
 
 In its data directory, while it runs:
 
-  up.json       the parent's process id, where each node listens, whether links can be disturbed
+  up.json       the parent's process id, where each node listens, which of them serve, and whether
+                links can be disturbed
   node-K/pid    the process id of a node, while that one runs
   control       a pipe of the parent, which only its user can write to: ``start 2``
   faults.json   what is done to links and disks (faults.py); nodes read it on SIGUSR2. Only there
@@ -16,7 +17,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -42,12 +42,20 @@ class Up(NamedTuple):
 
     pid: int
     nodes: Mapping[int, tuple[str, int]]
-    """Where clients find each."""
+    """Where each is found."""
     chaos: bool
+    serving: tuple[int, ...]
 
     def write(self, home: str) -> None:
-        told = {"pid": self.pid, "nodes": dict(self.nodes), "chaos": self.chaos}
-        _replace(f"{home}/{UP_FILE}", json.dumps(told))
+        _replace(f"{home}/{UP_FILE}", json.dumps(self._asdict()))
+
+
+def read_up(home: str) -> Up:
+    """OSError, ValueError, KeyError: there is none."""
+    with open(f"{home}/{UP_FILE}", encoding="utf-8") as file:
+        told = json.load(file)
+    nodes = {int(node): (where[0], where[1]) for node, where in told["nodes"].items()}
+    return Up(told["pid"], nodes, told["chaos"], tuple(told["serving"]))
 
 
 class Handle:
@@ -57,10 +65,7 @@ class Handle:
         """ControlError if no cluster of several nodes runs there."""
         self.home = home
         try:
-            with open(f"{home}/{UP_FILE}", encoding="utf-8") as file:
-                told = json.load(file)
-            nodes = {int(node): (where[0], where[1]) for node, where in told["nodes"].items()}
-            self.up = Up(told["pid"], nodes, told["chaos"])
+            self.up = read_up(home)
             os.kill(self.up.pid, 0)
         except (OSError, ValueError, KeyError):
             raise ControlError(
@@ -120,8 +125,9 @@ class Handle:
             self._until(lambda: self.serves(node), f"node {node} does not serve")
 
     def serves(self, node: int) -> bool:
-        with suppress(OSError), socket.create_connection(self.up.nodes[node], timeout=1):
-            return self.pid(node) is not None
+        """It has said so, and has not ended since."""
+        with suppress(OSError, ValueError, KeyError):
+            return self.pid(node) is not None and node in read_up(self.home).serving
         return False
 
     # Links and disks

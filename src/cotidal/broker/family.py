@@ -29,6 +29,7 @@ from cotidal.api.registry import APIS, INTERNAL, OURS, QUORUM, handler, refusals
 from cotidal.broker.config import BrokerConfig
 from cotidal.broker.control import CONTROL_PIPE, FAULTS_FILE, PID_FILE, UP_FILE, Up
 from cotidal.broker.main import EXIT_FAILED, EXIT_FAULT, EXIT_STOPPED, run_broker
+from cotidal.broker.tracing import trace_file
 from cotidal.messages.rpc.apis import APIS as KNOWN
 from cotidal.values import NodeId
 from cotidal.wire.codec import module_codecs
@@ -53,13 +54,17 @@ class Family:
         *,
         home: str,
         chaos: bool = False,
+        trace: str | None = None,
         on_up: Callable[[], None],
         say: Callable[[str], None],
     ) -> None:
         """``home``: the directory of them all. ``chaos``: their links and disks can be disturbed.
+        ``trace``: a directory for a recording of every life of every node.
         ``on_up``: all nodes serve, for the first time. ``say``: a sentence for the user."""
         self._home = home
         self._chaos = chaos
+        self._trace = trace
+        self._starts = {config.node_id: 0 for config in configs}
         self._configs = {config.node_id: config for config in configs}
         self._on_up = on_up
         self._say = say
@@ -76,7 +81,7 @@ class Family:
             self._leash = _pipe(undo)
             """Its writing end closes with the parent, whatever ends it."""
             self._news = _pipe(undo)
-            """On which a node says its number when it serves."""
+            """On which a node says its process id when it serves."""
             self._signals = _pipe(undo)
             os.set_blocking(self._signals.write, False)
             self._control = _control_pipe(f"{self._home}/{CONTROL_PIPE}", undo)
@@ -118,23 +123,37 @@ class Family:
                     self._say(f"'{line}' in the control pipe is not understood")
 
     def _on_news(self) -> None:
-        for number in os.read(self._news.read, 4096).split():
-            self._serving.add(NodeId(int(number)))
+        serving = {int(pid) for pid in os.read(self._news.read, 4096).split()}
+        for (
+            node_id,
+            child,
+        ) in self._running.items():  # whoever has ended meanwhile is not among them
+            if child.pid in serving:
+                self._serving.add(node_id)
         if not self._is_up and len(self._serving) == len(self._configs):
             self._is_up = True
+            self._tell_others()
+            self._on_up()
+        else:
+            self._tell_others()
+
+    def _tell_others(self) -> None:
+        """Once all have served."""
+        if self._is_up:
             where = {
                 node: (config.advertised or config.listeners)[0]
                 for node, config in self._configs.items()
             }
             nodes = {int(node): (each.host, each.port) for node, each in where.items()}
-            Up(os.getpid(), nodes, self._chaos).write(self._home)
-            self._on_up()
+            Up(os.getpid(), nodes, self._chaos, tuple(self._serving)).write(self._home)
 
     def _reap(self) -> None:
         for node_id, child in list(self._running.items()):
             pid, status = os.waitpid(child.pid, os.WNOHANG)
             if pid:
                 del self._running[node_id]
+                self._serving.discard(node_id)
+                self._tell_others()
                 _unlink(_pid_file(child.config))
                 self._on_ended(node_id, os.waitstatus_to_exitcode(status))
 
@@ -170,6 +189,7 @@ class Family:
 
     def _start(self, node_id: NodeId) -> None:
         config = self._configs[node_id]
+        self._starts[node_id] += 1
         sys.stdout.flush()
         sys.stderr.flush()
         pid = os.fork()
@@ -189,12 +209,13 @@ class Family:
                 signal.signal(number, signal.SIG_DFL)
             for unused in (self._leash.write, self._news.read, *self._signals, self._control):
                 os.close(unused)
-            news = f"{config.node_id}\n".encode()
+            news = f"{os.getpid()}\n".encode()
             code = run_broker(
                 config,
                 on_serving=lambda _: _tell(self._news.write, news),
                 leash=self._leash.read,
                 faults=f"{self._home}/{FAULTS_FILE}" if self._chaos else None,
+                trace=trace_file(self._trace, config.node_id, self._starts[config.node_id]),
             )
         except BaseException:
             traceback.print_exc()

@@ -37,7 +37,7 @@ from cotidal.broker.metrics_endpoint import Answers, MetricsEndpoint
 from cotidal.broker.peers import Peers
 from cotidal.broker.server import Bounds, Server
 from cotidal.broker.storage import Held, StorageError, mark_clean, new_id, open_all
-from cotidal.core.machine import Entropy
+from cotidal.broker.tracing import make_node
 from cotidal.limits import (
     HELD_BYTES_MAX,
     METRICS_CONNECTIONS_MAX,
@@ -49,7 +49,6 @@ from cotidal.log.files import OsFiles
 from cotidal.log.filesystem import FileSystem
 from cotidal.log.metadata_store import METADATA_PARTITION
 from cotidal.messages.rpc.apis import APIS as KNOWN
-from cotidal.node.coordinators import CoordinatorLog
 from cotidal.node.effects import (
     CloseConnection,
     Fault,
@@ -62,12 +61,7 @@ from cotidal.node.effects import (
     Stop,
 )
 from cotidal.node.events import ShutdownRequested, Started
-from cotidal.node.node import Node
 from cotidal.values import BrokerEpoch
-from cotidal.wire.coordinator_batch import encode_coordinator_batch, read_group_batches
-from cotidal.wire.inspection import inspected
-from cotidal.wire.metadata_batch import read_metadata_batches
-from cotidal.wire.records import values_batch
 
 EXIT_STOPPED: Final = 0
 EXIT_FAILED: Final = 1
@@ -87,15 +81,18 @@ class Running:
         files: FileSystem | None = None,
         *,
         chaos: bool = False,
+        trace: str | None = None,
     ) -> None:
         """Takes the directory, binds the ports and reads the metadata log; StartError if not.
 
-        ``chaos``: its links and disks can be disturbed (``suffer``).
+        ``chaos``: its links and disks can be disturbed (``suffer``). ``trace``: the file in which
+        its life is recorded.
         """
         loop = asyncio.get_running_loop()
         self.config = config
         self.journal = journal
         self._links = Links(config.node_id, loop) if chaos else None
+        self._trace = trace
         self.counters = Counters()
         self._loop = loop
         self._ended: asyncio.Future[int] = loop.create_future()
@@ -137,16 +134,11 @@ class Running:
         stored = self._metadata.load()
         for sentence in stored.repaired:
             journal.warning(sentence)
-        self._node = Node(
-            node_config(config, held, self.addresses, bound),
-            Entropy(int.from_bytes(os.urandom(8), "big")),
-            read_metadata_batches,
-            inspected,
-            CoordinatorLog(encode_coordinator_batch, read_group_batches),
-            values_batch,
+        self._node, machine = make_node(
+            node_config(config, held, self.addresses, bound), self._trace, journal
         )
         self._driver = Driver(
-            self._node, loop, journal=journal, counters=counters, on_fault=self._on_fault
+            machine, loop, journal=journal, counters=counters, on_fault=self._on_fault
         )
         self._server = Server(
             loop, bounds=server_bounds(config), post=self._post, journal=journal, counters=counters
@@ -432,11 +424,13 @@ def run_broker(
     on_serving: Callable[[Running], None] | None = None,
     leash: int | None = None,
     faults: str | None = None,
+    trace: str | None = None,
 ) -> int:
     """Run one node in the foreground until it is told to stop; the exit code.
 
     ``leash``: a pipe of whoever started it. When its other end is gone, the node stops too.
     ``faults``: a file that says how its links and disks are (faults.py), read again on SIGUSR2.
+    ``trace``: a file in which its life is recorded (tracing.py).
     """
     journal = Journal(stream_sink(f"node {config.node_id}"))
     for warning in config.warnings:
@@ -445,7 +439,7 @@ def run_broker(
     raise_limit(journal)
     loop = new_loop()
     try:
-        return loop.run_until_complete(_run(config, journal, on_serving, leash, faults))
+        return loop.run_until_complete(_run(config, journal, on_serving, leash, faults, trace))
     except StartError as error:
         journal.error(str(error))
         return EXIT_FAILED
@@ -459,8 +453,9 @@ async def _run(
     on_serving: Callable[[Running], None] | None,
     leash: int | None,
     faults: str | None,
+    trace: str | None,
 ) -> int:
-    running = Running(config, journal, chaos=faults is not None)
+    running = Running(config, journal, chaos=faults is not None, trace=trace)
     loop = asyncio.get_running_loop()
     if faults is not None:
         loop.add_signal_handler(signal.SIGUSR2, _on_faults, running, faults)

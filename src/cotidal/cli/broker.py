@@ -24,7 +24,8 @@ from cotidal.cli.verb import Failed, Verb
 @click.option(
     "--override", metavar="NAME=VALUE", multiple=True, help="Wins over the file and COTIDAL_NAME."
 )
-def command(path: str, override: tuple[str, ...]) -> int:
+@click.option("--trace", metavar="FILE", help="Record every step of the node, for `sim replay`.")
+def command(path: str, override: tuple[str, ...], trace: str | None) -> int:
     """Run one broker in the foreground; SIGTERM or Ctrl-C stops it cleanly.
 
     Its directory must be formatted: see `cotidal format`. Settings are Kafka's; a setting such
@@ -39,4 +40,4 @@ def command(path: str, override: tuple[str, ...]) -> int:
     # A mistake in the file is told before the rest of a broker is imported.
     from cotidal.broker.main import run_broker
 
-    return run_broker(config)
+    return run_broker(config, trace=trace)

@@ -141,6 +141,10 @@ def run(
         ("the end of the story", "cotidal sim replay --plan harsh --seed 22"),
         ("all of it", "cotidal sim replay --plan harsh --seed 22 --trace run.txt"),
         ("what a script says", "cotidal sim replay harsh-22.script"),
+        (
+            "the life of a real node, as `up --trace` recorded it",
+            "cotidal sim replay node-2-1.trace",
+        ),
     ),
 )
 @click.argument("file", type=click.Path(dir_okay=False, exists=True), required=False)
@@ -151,7 +155,14 @@ def run(
 def replay(
     file: str | None, plan_name: str, seed: int | None, lines: int, path: str | None
 ) -> None:
-    """Run a script, or one seed of a plan, again and tell its story."""
+    """Run a script, or one seed of a plan, again and tell its story.
+
+    FILE may also be the recording of a real node: a new one is taken through the same events, and
+    must want the same effects.
+    """
+    if file is not None and _is_recording(file):
+        _replay_node(file)
+        return
     from cotidal.sim import report
     from cotidal.sim.lab.measures import LOST, measured
     from cotidal.sim.trace import Trace
@@ -181,6 +192,34 @@ def replay(
     for line in report.failure(outcome, file):
         click.echo(line)
     raise Failed(f"{file or f'seed {seed} of plan {plan.name}'} breaks {outcome.broken}")
+
+
+def _is_recording(file: str) -> bool:
+    from cotidal.node.recording import is_recording
+
+    with open(file, encoding="utf-8") as text:
+        return is_recording(text.readline())
+
+
+def _replay_node(file: str) -> None:
+    from cotidal.node.recording import RecordingError, replay
+
+    try:
+        with open(file, encoding="ascii") as lines:
+            found = replay(lines)
+    except RecordingError as wrong:
+        raise Failed(f"{file}: {wrong}", status=2) from None
+    end = "; its last line is cut short" if found.cut else ""
+    told = f"node {found.config.node_id}: {found.steps:,} events"
+    if found.difference is None:
+        click.echo(f"{told}, {found.effects:,} effects: identical{end}")
+        return
+    step, event, recorded, wanted = found.difference
+    click.echo(f"event {step:,}: {event}")
+    for name, effects in (("recorded", recorded), ("replayed", wanted)):
+        for effect in effects or ("nothing",):
+            click.echo(f"  {name}: {effect}")
+    raise Failed(f"{file}: the replayed node differs from event {step:,} on")
 
 
 @command.command(

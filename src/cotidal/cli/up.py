@@ -72,6 +72,7 @@ EACH_ITS_OWN: Final = (
 )
 @click.option("--ephemeral", is_flag=True, help="Keep the data nowhere: it goes with the process.")
 @click.option("--chaos", is_flag=True, help="Let `cotidal chaos` disturb the links of nodes.")
+@click.option("--trace", metavar="DIR", help="Record every step of every node, for `sim replay`.")
 @click.option("--console-port", type=int, metavar="PORT", help="Not there yet.")
 @click.option("--override", metavar="NAME=VALUE", multiple=True, help="A broker setting.")
 def command(
@@ -81,6 +82,7 @@ def command(
     port: int | None,
     ephemeral: bool,
     chaos: bool,
+    trace: str | None,
     console_port: int | None,
     override: tuple[str, ...],
 ) -> int:
@@ -106,7 +108,7 @@ def command(
         kept = "no data is kept" if ephemeral else f"data in {path}"
         if ephemeral and chaos:
             kept = f"data in {path} until then"
-        status = run(brokers, beside, path, port, overrides, kept, chaos=chaos)
+        status = run(brokers, beside, path, port, overrides, kept, chaos=chaos, trace=trace)
         if status == 0:
             click.echo("cotidal has stopped" + ("" if ephemeral else f"; its data stays in {path}"))
         return status
@@ -121,10 +123,12 @@ def run(
     kept: str,
     *,
     chaos: bool,
+    trace: str | None,
 ) -> int:
     from cotidal.broker.family import Family
     from cotidal.broker.local import LayoutError, lay_out
     from cotidal.broker.main import run_broker
+    from cotidal.broker.tracing import trace_file
 
     def say(sentence: str) -> None:
         click.echo(sentence, err=True)
@@ -136,9 +140,15 @@ def run(
     except LayoutError as wrong:
         raise Failed(str(wrong), status=2 if wrong.asked else 1) from None
     if len(configs) == 1:
-        return run_broker(configs[0], on_serving=lambda running: say_up(running.addresses, kept))
+        return run_broker(
+            configs[0],
+            on_serving=lambda running: say_up(running.addresses, kept),
+            trace=trace_file(trace, configs[0].node_id, 1),
+        )
     addresses = [address for config in configs for address in config.advertised]
-    family = Family(configs, home=path, chaos=chaos, on_up=lambda: say_up(addresses, kept), say=say)
+    family = Family(
+        configs, home=path, chaos=chaos, trace=trace, on_up=lambda: say_up(addresses, kept), say=say
+    )
     return family.run()
 
 

@@ -244,8 +244,10 @@ class ProcessCluster(Disturbed):
         directory: str | os.PathLike[str] | None = None,
         port: int | None = None,
         environment: Mapping[str, str] | None = None,
+        trace: str | os.PathLike[str] | None = None,
     ) -> None:
-        """``environment``: of its processes, beside this one's."""
+        """``environment``: of its processes, beside this one's. ``trace``: a directory in which
+        every life of every node is recorded."""
         super().__init__()
         self._environment = {**os.environ, **(environment or {})}
         self.bootstrap = ""
@@ -255,6 +257,7 @@ class ProcessCluster(Disturbed):
         self._settings = {"cotidal.events.enable": "false"} | dict(settings or {})
         self._data = _Data(directory)
         self.port = port
+        self._trace = trace
         self.process: subprocess.Popen[str] | None = None
 
     @property
@@ -274,6 +277,7 @@ class ProcessCluster(Disturbed):
         command = [*self.PYTHON, "-m", "cotidal", "up", f"--brokers={self.brokers}"]
         command += [f"--data={self.data}"]
         command += ["--chaos"] if self.brokers > 1 else []
+        command += [f"--trace={self._trace}"] if self._trace is not None else []
         command += [f"--port={self.port or quiet_port(self.brokers)}"]
         command += [f"--override={name}={value}" for name, value in self._settings.items()]
         with self.journal.open("a") as journal:
