@@ -93,4 +93,5 @@ class Counters:
         times = self.times.get(key)
         if times is None:
             times = self.times[key] = Histogram()
-        times.add(seconds)
+        times.buckets[bisect_left(_BOUNDS, seconds)] += 1  # not add: every request comes by here
+        times.total += seconds

@@ -11,12 +11,7 @@ from typing import NamedTuple
 from cotidal.broker.counters import Counters
 from cotidal.broker.exposition import Samples, render
 from cotidal.broker.metric_table import METRICS
-from cotidal.limits import (
-    CONNECTION_PIPELINE_MAX,
-    EVENTS_QUEUED_MAX,
-    FETCH_SESSIONS_MAX,
-    METRICS_PARTITIONS_MAX,
-)
+from cotidal.limits import METRICS_PARTITIONS_MAX
 from cotidal.node.tally import Tally
 from cotidal.node.vitals import Vitals
 from cotidal.values import TopicPartition
@@ -128,9 +123,7 @@ class NodeMetrics:
             ],
             "bound_fill_ratio": [
                 *(((bound,), fill) for bound, fill in gauges.fills.items()),
-                (("CONNECTION_PIPELINE_MAX",), vitals.fullest_pipeline / CONNECTION_PIPELINE_MAX),
-                (("FETCH_SESSIONS_MAX",), vitals.fetch_sessions / FETCH_SESSIONS_MAX),
-                (("EVENTS_QUEUED_MAX",), vitals.events_queued / EVENTS_QUEUED_MAX),
+                *(((bound,), fill) for bound, fill in vitals.fills.items()),
                 (("METRICS_PARTITIONS_MAX",), len(vitals.replicas) / METRICS_PARTITIONS_MAX),
             ],
             "quorum_replica_lag_records": [((node,), lag) for node, lag in vitals.quorum.lags],

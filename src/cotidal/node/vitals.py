@@ -7,11 +7,17 @@ node is the active controller.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from cotidal.core.partition.progress import NEVER, Progress
 from cotidal.core.partition.replica import Leadership, Replica
+from cotidal.limits import (
+    CONNECTION_PIPELINE_MAX,
+    COORDINATOR_HELD_MAX,
+    EVENTS_QUEUED_MAX,
+    FETCH_SESSIONS_MAX,
+)
 from cotidal.node.happenings import FollowerHealth, PartitionHealth
 from cotidal.node.state import NodeState
 from cotidal.values import LeaderEpoch, Millis, NodeId, Offset, TopicPartition
@@ -91,7 +97,8 @@ class Vitals(NamedTuple):
     throttles: tuple[ThrottleVitals, ...]
     parked: Parked
     fetch_sessions: int
-    fullest_pipeline: int
+    fills: Mapping[str, float]
+    """How full the bounds of a node are, by their names in limits."""
     quorum: QuorumVitals
     controller: ControllerVitals
     is_active_controller: bool
@@ -138,11 +145,11 @@ def read(state: NodeState, now: Millis, *, partitions_max: int) -> Vitals:
         ),
         parked(state),
         len(state.sessions),
-        fullest_pipeline(state),
+        fills(state),
         quorum(state),
         controller(state),
         is_active_controller(state),
-        len(state.chronicle.queue) + len(state.chronicle.in_flight),
+        events_queued(state),
     )
 
 
@@ -226,9 +233,20 @@ def parked(state: NodeState) -> Parked:
     )
 
 
-def fullest_pipeline(state: NodeState) -> int:
-    """The most requests of one connection that wait for an answer."""
-    return max((len(c.slots) + len(c.queued) for c in state.connections.values()), default=0)
+def events_queued(state: NodeState) -> int:
+    return len(state.chronicle.queue) + len(state.chronicle.in_flight)
+
+
+def fills(state: NodeState) -> dict[str, float]:
+    """Of those that each connection or coordinator has for itself: the fullest."""
+    pipelines = (len(each.slots) + len(each.queued) for each in state.connections.values())
+    held = map(len, state.coordinators.held.values())
+    return {
+        "CONNECTION_PIPELINE_MAX": max(pipelines, default=0) / CONNECTION_PIPELINE_MAX,
+        "COORDINATOR_HELD_MAX": max(held, default=0) / COORDINATOR_HELD_MAX,
+        "EVENTS_QUEUED_MAX": events_queued(state) / EVENTS_QUEUED_MAX,
+        "FETCH_SESSIONS_MAX": len(state.sessions) / FETCH_SESSIONS_MAX,
+    }
 
 
 def quorum(state: NodeState) -> QuorumVitals:
