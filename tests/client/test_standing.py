@@ -178,6 +178,8 @@ def test_a_broker_that_does_not_answer_is_said_to_and_one_unknown_too() -> None:
 
 def test_epochs_are_told_with_their_ends() -> None:
     assert epoch_ends(log(9, (0, 0), (2, 4), (3, 7))) == ((0, 4), (2, 7), (3, 9))
+    assert epoch_ends(log(9)._replace(epochs=())) == ()
+    assert epoch_ends(log(9)._replace(epochs=None)) == ()
 
 
 @st.composite

@@ -205,9 +205,15 @@ def change_configs(
         *(AlterableConfig(key, delete_operation, None) for key in unset),
     )
     request = IncrementalAlterConfigsRequest((AlterConfigsResource(resource, name, configs),))
-    response = cluster.tell(
-        ApiKey.INCREMENTAL_ALTER_CONFIGS, request, IncrementalAlterConfigsResponse
-    )
+    key = ApiKey.INCREMENTAL_ALTER_CONFIGS
+    if resource is Resource.BROKER and _serves(cluster, name):
+        # Apache Kafka takes a broker's settings only at that broker; ours take them anywhere.
+        owner = cluster.connection(NodeId(int(name)))
+        response = owner.call(
+            key, request, IncrementalAlterConfigsResponse, timeout_s=cluster.timeout_s
+        )
+    else:
+        response = cluster.tell(key, request, IncrementalAlterConfigsResponse)
     result = response.responses[0]
     _check_resource(cluster, resource, name, result.error_code, result.error_message)
 
@@ -330,6 +336,10 @@ def _ask_owner(
             key, request, answer, timeout_s=cluster.timeout_s
         )
     return cluster.ask(key, request, answer)
+
+
+def _serves(cluster: Cluster, name: str) -> bool:
+    return any(str(broker.node_id) == name for broker in cluster.metadata(()).brokers)
 
 
 def _check_resource(

@@ -166,7 +166,9 @@ def common_end(one: Held, other: Held) -> Offset:
 
 def epoch_ends(held: Held) -> tuple[tuple[int, Offset], ...]:
     """Each leader epoch of a log, and the offset at which it ended there."""
-    entries = held.epochs or ()
+    entries = held.epochs
+    if not entries:
+        return ()
     ends = [*(entry.start_offset for entry in entries[1:]), held.end_offset]
     return tuple((entry.epoch, end) for entry, end in zip(entries, ends, strict=True))
 

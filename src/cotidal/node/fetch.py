@@ -289,6 +289,7 @@ def _evaluate(state: NodeState, pending: PendingFetch) -> None:
                 pass
             elif replica is not None and throttles.holds_back(state, hosted, replica.node_id):
                 pending.held_back = True
+                state.leader_throttle.held_back += 1
             else:
                 pending.reading.append(len(pending.asked))
                 place = hosted.replica.partition

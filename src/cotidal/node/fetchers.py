@@ -185,6 +185,7 @@ def _ask(state: NodeState, leader: NodeId) -> None:
             return  # what the disk answers brings us back, and then all are asked for together
         put = question(hosted.replica, state.now)
         if put is not None and throttles.postpones(state, hosted):
+            state.follower_throttle.held_back += 1
             _wake_at(state, state.follower_throttle.within_at(state.now))
         elif put is not None:
             questions[partition] = put

@@ -65,11 +65,13 @@ class Rate:
 class Throttle:
     """A rate, and how much it may be."""
 
-    __slots__ = ("bound", "rate")
+    __slots__ = ("bound", "held_back", "rate")
 
     def __init__(self, *, bound: int, windows: int, window_ms: int) -> None:
         self.bound = bound
         """Bytes a second."""
+        self.held_back = 0
+        """How often somebody had to wait."""
         self.rate = Rate(windows=windows, window_ms=window_ms)
 
     def is_exceeded(self, now: Millis) -> bool:

@@ -164,6 +164,17 @@ PLANS: Final[dict[str, Plan]] = {
             duty_gap_ms=150,
         ),
         Plan(
+            "throttled",
+            "partitions move and catch up under throttles that come and go",
+            _PROCESS | _NETWORK,
+            nodes=4,
+            gap_ms=1_000,
+            admin_gap_ms=0,
+            duties={"reassign": 4, "cancel": 1, "throttle": 8, "prefer": 1},
+            duty_gap_ms=250,
+            settings={"replication.quota.window.num": "4"},  # forgotten within a run
+        ),
+        Plan(
             "clumsy",
             "an operator asks for one thing after another that must be refused",
             {"break": 2, "kill": 1},

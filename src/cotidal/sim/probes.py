@@ -57,6 +57,8 @@ STOPPED_UNDER_LOAD: Final = "a leader stops in order while producers wait for it
 BROKER_FENCED: Final = "a broker is fenced"
 UNREGISTERED: Final = "a broker is unregistered and comes back"
 STARTED_OVER: Final = "a follower starts over where its leader's log begins"
+LEADER_THROTTLES: Final = "a leader holds records back from a throttled follower"
+FOLLOWER_THROTTLES: Final = "a throttled follower does not ask for what it lacks"
 
 # What the quorum and the whole cluster meet
 
@@ -105,6 +107,8 @@ SITUATIONS: Final = (
     Situation(BROKER_FENCED, "harsh"),
     Situation(UNREGISTERED, "harsh"),
     Situation(STARTED_OVER, "harsh"),
+    Situation(LEADER_THROTTLES, "throttled"),
+    Situation(FOLLOWER_THROTTLES, "throttled"),
     Situation(ALL_DOWN, "harsh"),
     Situation(ALL_BACK, "harsh"),
     Situation(OLD_EPOCH_ON_MAJORITY, "harsh"),

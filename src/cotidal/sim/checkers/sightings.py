@@ -14,7 +14,7 @@ from cotidal.errors import ErrorCode
 from cotidal.messages.rpc.alter_partition import AlterPartitionResponse
 from cotidal.messages.rpc.apis import ApiKey
 from cotidal.node import effects as fx
-from cotidal.node.events import Event, LogFailed, Received, Replied, ShutdownRequested
+from cotidal.node.events import Event, LogFailed, Received, Replied, ShutdownRequested, Ticked
 from cotidal.sim import probes as seen
 from cotidal.sim.checkers.ghost import Ghost
 from cotidal.sim.checkers.window import hosted_by, leads_quorum, quorum_of, state_of
@@ -61,6 +61,8 @@ class Sightings(Watcher):
             self._look_at_reply(event)  # type: ignore[arg-type]
         elif kind is ShutdownRequested:
             self._look_at_stop(process)
+        elif kind is Ticked:
+            self._look_at_throttles(process)
         elif kind is LogFailed:
             self._probes.see(seen.LOG_OFFLINE)
         for effect in effects:
@@ -116,6 +118,13 @@ class Sightings(Watcher):
     def _look_at_stop(self, process: Process) -> None:
         if state_of(process).parked_produces:
             self._probes.see(seen.STOPPED_UNDER_LOAD)
+
+    def _look_at_throttles(self, process: Process) -> None:
+        state = state_of(process)
+        if state.leader_throttle.held_back:
+            self._probes.see(seen.LEADER_THROTTLES)
+        if state.follower_throttle.held_back:
+            self._probes.see(seen.FOLLOWER_THROTTLES)
 
     def _on_cut(self, process: Process, effect: fx.TruncateTo) -> None:
         self._probes.see(seen.TRUNCATED)

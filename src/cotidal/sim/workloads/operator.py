@@ -49,6 +49,7 @@ from cotidal.sim.world import World
 from cotidal.values import TopicPartition
 
 TOPIC_RESOURCE: Final = 2
+BROKER_RESOURCE: Final = 4
 SET: Final = 0
 DELETE: Final = 1
 PREFERRED: Final = 0
@@ -85,6 +86,7 @@ class Operator(Client):
             "elect-unclean": lambda partition: self._elect(partition, UNCLEAN),
             "min-isr": self._change_min_isr,
             "unclean": self._change_unclean,
+            "throttle": self._change_throttle,
             "delete-records": self._delete_records,
             "unregister": self._unregister,
             "look": self._look,
@@ -164,9 +166,24 @@ class Operator(Client):
         value = ("true", "false", None)[self.draw(3)]
         self._configure(partition.topic, "unclean.leader.election.enable", value)
 
-    def _configure(self, topic: str, name: str, value: str | None) -> None:
+    def _change_throttle(self, partition: TopicPartition) -> None:
+        """Who is throttled, or how much: of everybody or of one; sometimes of nobody."""
+        side = ("leader", "follower")[self.draw(2)]
+        node = 1 + self.draw(len(self.world.machines))
+        if self.draw(2):
+            value = ("*", f"{partition.partition}:{node}", None)[self.draw(3)]
+            self._configure(partition.topic, f"{side}.replication.throttled.replicas", value)
+        else:
+            rate = ("0", "30", "300", None)[self.draw(4)]
+            whose = ("", str(node))[self.draw(2)]
+            name = f"{side}.replication.throttled.rate"
+            self._configure(whose, name, rate, kind=BROKER_RESOURCE)
+
+    def _configure(
+        self, whose: str, name: str, value: str | None, *, kind: int = TOPIC_RESOURCE
+    ) -> None:
         changed = AlterableConfig(name, DELETE if value is None else SET, value)
-        resource = AlterConfigsResource(TOPIC_RESOURCE, topic, (changed,))
+        resource = AlterConfigsResource(kind, whose, (changed,))
         request = IncrementalAlterConfigsRequest(resources=(resource,))
         self._send(f"set {name}", ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, request)
 
