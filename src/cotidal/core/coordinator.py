@@ -6,6 +6,9 @@ partition like any other record (acks=all), so whoever leads it next reads the s
     ask, tick -> acts:  Write  appended together, then replayed; ``then`` comes back once they are
                                committed (on_committed), or could not be written (on_refused)
                         Tell   an answer; it leaves when all that was appended before is committed
+                        Await  ``then`` comes back when all that was appended before is committed,
+                               however long that takes
+                        Order  something that the node does, now
 
   DURABLE_BEFORE_TOLD  one image is enough: what it holds may be uncommitted, but no answer
                        overtakes the records it rests on
@@ -46,10 +49,23 @@ class Write(NamedTuple):
 
     records: tuple[KeyedRecord, ...]
     then: object
-    """Handed back when they are committed. A Tell needs no handing back: it is obeyed."""
+    """Handed back when they are committed. A Tell needs no handing back: it is obeyed, and None is
+    nothing."""
 
 
-Act: TypeAlias = Write | Tell
+class Await(NamedTuple):
+    """Hand ``then`` back when everything appended so far is committed."""
+
+    then: object
+
+
+class Order(NamedTuple):
+    """What the node is to do; it tells how that went by asking something."""
+
+    order: object
+
+
+Act: TypeAlias = Write | Tell | Await | Order
 Acts: TypeAlias = "tuple[Act, ...]"
 
 

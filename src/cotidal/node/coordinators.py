@@ -23,9 +23,11 @@ from typing import Any, Final, NamedTuple, Protocol, assert_never
 from cotidal.core.coordinator import (
     NOBODY,
     Acts,
+    Await,
     Coordinator,
     KeyedRecord,
     Moment,
+    Order,
     Tell,
     Waiter,
     Write,
@@ -288,9 +290,10 @@ def _set_wake(state: NodeState, shard: Shard) -> None:
     due = shard.machine.next_deadline()
     if due is not None and due < duty.wake:
         duty.wake = due
-    waits = next((each for each in shard.in_flight if not isinstance(each.then, Given)), None)
-    if waits is not None and waits.deadline < duty.wake:
-        duty.wake = waits.deadline
+    for waits in shard.in_flight:
+        if waits.deadline != NEVER and not isinstance(waits.then, Given):
+            duty.wake = min(duty.wake, waits.deadline)
+            break
 
 
 # Loading
@@ -366,6 +369,11 @@ def _obey(state: NodeState, shard: Shard, acts: Acts) -> None:
                 refused = _append(state, shard, act)
                 if refused is not None:
                     todo.extendleft(reversed(_when_refused(state, shard, act.then, refused)))
+            case Await(then):
+                shard.in_flight.append(InFlight(shard.end_offset, NEVER, then))
+                state.coordinators_due[shard.hosted.replica.partition] = None
+            case Order():
+                raise AssertionError("no coordinator of this node gives orders")
             case _:
                 assert_never(act)
     _set_wake(state, shard)
@@ -394,11 +402,14 @@ def _append(state: NodeState, shard: Shard, write: Write) -> Refusal | None:
     for record in write.records:
         shard.machine.replay(record)
     shard.end_offset = admitted.next_offset
-    shard.in_flight.append(InFlight(shard.end_offset, _deadline(state), write.then))
+    if write.then is not None:
+        shard.in_flight.append(InFlight(shard.end_offset, _deadline(state), write.then))
     return None
 
 
 def _when_refused(state: NodeState, shard: Shard, then: object, refused: Refusal) -> Acts:
+    if then is None:
+        return ()
     if isinstance(then, Tell):
         return (Tell(then.waiter, refused),)
     return shard.machine.on_refused(then, refused, _moment(state))
@@ -421,6 +432,8 @@ def _give_up_late(state: NodeState, shard: Shard) -> None:
         f"not committed within {state.coordinators.timeout_ms} ms; it may still be",
     )
     for position, waits in enumerate(shard.in_flight):
+        if waits.deadline == NEVER:
+            continue
         if waits.deadline > state.now:
             return
         if isinstance(waits.then, Given):

@@ -1,0 +1,1 @@
+"""The coordinator of transactions. Pure. docs/spec/transactions.md first, then coordinator.py."""
