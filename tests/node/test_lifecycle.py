@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from asking import CREATE_TOPICS, create, node_with, produce, written
+from cotidal.core.cluster.decide.features import OFFERED
 from cotidal.messages.records.metadata import (
     BrokerRegistrationChangeRecord,
     FenceBrokerRecord,
     UnregisterBrokerRecord,
 )
+from cotidal.messages.rpc.apis import ApiKey
+from cotidal.messages.rpc.broker_heartbeat import BrokerHeartbeatRequest
+from cotidal.messages.rpc.broker_registration import BrokerRegistrationRequest, Feature, Listener
 from cotidal.messages.rpc.create_topics import CreatableTopic, CreateTopicsRequest
 from cotidal.node import controller, decisions, doubts, lifecycle
-from cotidal.node.effects import MetadataBatch, OpenLog
-from cotidal.node.events import Ticked
-from cotidal.values import Millis, WallMillis
+from cotidal.node.effects import Call, MetadataBatch, OpenLog
+from cotidal.node.events import CallFailed, ConnectionId, ConnectionLost, ConnectionOpened, Ticked
+from cotidal.values import Millis, NodeId, Uuid, WallMillis
 from lone_node import LoneNode
 
 
@@ -75,3 +79,27 @@ def test_the_last_nodes_of_a_cluster_do_not_wait_for_a_controller_that_cannot_be
         doubts.on_lost(state, voter, refused=True)
     lifecycle.pump(state)
     assert state.gone
+
+
+def test_a_broker_whose_connection_ends_is_looked_for_by_a_controller_that_is_no_broker() -> None:
+    """Its death is known at once, not when its session is over."""
+    node = node_with()
+    register = BrokerRegistrationRequest(
+        broker_id=2,
+        cluster_id="lone",
+        incarnation_id=Uuid(b"2" * 16),
+        listeners=(Listener("PLAINTEXT", "elsewhere", 9092, 0),),
+        features=tuple(Feature(*each) for each in OFFERED),
+        log_dirs=(Uuid(b"l" * 16),),
+    )
+    node.tell(ConnectionOpened(ConnectionId(2), "CONTROLLER", "127.0.0.1"))
+    epoch = node.ask(ApiKey.BROKER_REGISTRATION, 4, register, connection=2).broker_epoch
+    beat = BrokerHeartbeatRequest(2, epoch, current_metadata_offset=epoch)
+    assert not node.ask(ApiKey.BROKER_HEARTBEAT, 1, beat, connection=2).is_fenced
+    state = node.node._state
+    state.config = state.config._replace(endpoints=())
+    node.tell(ConnectionLost(ConnectionId(2)))
+    (probe,) = [each for each in node.other if isinstance(each, Call)]
+    assert (probe.peer, probe.endpoint.host) == (2, "elsewhere")
+    node.tell(CallFailed(probe.token, True, "refused"))
+    assert state.controller.committed.brokers[NodeId(2)].fenced

@@ -19,8 +19,7 @@ from cotidal.api.asked import Asked
 from cotidal.api.reachability import is_controller_listener
 from cotidal.api.registry import APIS, OURS, served
 from cotidal.api.view import View
-from cotidal.core.cluster.decide.features import SUPPORTED
-from cotidal.core.cluster.image import FeatureRange
+from cotidal.core.cluster.decide.features import KRAFT_VERSION, OFFERED
 from cotidal.errors import ErrorCode
 from cotidal.messages.rpc.api_versions import (
     ApiVersion,
@@ -31,7 +30,6 @@ from cotidal.messages.rpc.api_versions import (
 )
 from cotidal.messages.rpc.apis import ApiKey
 
-KRAFT_VERSION: Final = FeatureRange("kraft.version", 0, 1)
 SOFTWARE_SINCE: Final = 3
 OUR_CLIENT: Final = "cotidal"
 LEVEL_ZERO_SINCE: Final = 4
@@ -57,7 +55,7 @@ def answer(request: ApiVersionsRequest | None, asked: Asked, view: View) -> ApiV
         ),
         supported_features=tuple(
             SupportedFeatureKey(*feature)
-            for feature in (*SUPPORTED, KRAFT_VERSION)
+            for feature in OFFERED
             if feature.oldest > 0 or asked.api_version >= LEVEL_ZERO_SINCE
         ),
         finalized_features_epoch=max(view.quorum.high_watermark - 1, -1),

@@ -1,6 +1,7 @@
-"""How a broker speaks to the active controller: CreateTopics (19) for topics that somebody asked
+"""How a node speaks to the active controller: CreateTopics (19) for topics that somebody asked
 for, AlterPartition (56), BrokerRegistration (62), BrokerHeartbeat (63), AllocateProducerIds (67),
-AssignReplicasToDirs (73). The other side of these is in their own files."""
+ControllerRegistration (70), AssignReplicasToDirs (73). The other side of these is in their own
+files."""
 
 from __future__ import annotations
 
@@ -8,7 +9,9 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from cotidal.core.cluster.decide.topics import NewTopic
+from cotidal.core.cluster.image import ControllerNode
 from cotidal.core.partition.effects import ProposeIsr
+from cotidal.messages.rpc import controller_registration as registering
 from cotidal.messages.rpc.alter_partition import (
     AlterPartitionRequest,
     AlterPartitionRequestPartitionData,
@@ -39,6 +42,7 @@ ALTER_PARTITION_VERSION: Final = 3
 REGISTRATION_VERSION: Final = 4
 HEARTBEAT_VERSION: Final = 1
 PRODUCER_IDS_VERSION: Final = 0
+ENROLMENT_VERSION: Final = 0
 ASSIGN_VERSION: Final = 0
 
 
@@ -117,6 +121,16 @@ def registration(
         rack=rack,
         log_dirs=log_dirs,
         previous_broker_epoch=previous_epoch,
+    )
+
+
+def enrolment(node: ControllerNode) -> registering.ControllerRegistrationRequest:
+    return registering.ControllerRegistrationRequest(
+        controller_id=node.node_id,
+        incarnation_id=node.incarnation_id,
+        zk_migration_ready=False,
+        listeners=tuple(registering.Listener(*endpoint) for endpoint in node.endpoints),
+        features=tuple(registering.Feature(*feature) for feature in node.features),
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from cotidal.core.cluster.image import Endpoint as Told
 from cotidal.messages.rpc.apis import ApiKey
 from cotidal.node.effects import Call, CallToken, Endpoint
 from cotidal.node.state import NodeState
@@ -43,9 +44,12 @@ def call(
 
 
 def broker_endpoint(state: NodeState, node_id: NodeId) -> Endpoint | None:
-    """Where another broker is reached: under the name of our own first listener."""
+    """Where another broker is reached: under the name of our own first listener. A controller that
+    is no broker has none: it takes the broker's first."""
     broker = state.controller.committed.brokers.get(node_id)
-    if broker is None or not state.config.endpoints:
+    if broker is None or not broker.endpoints:
         return None
-    found = broker.endpoint(state.config.endpoints[0].name)
+    found: Told | None = broker.endpoints[0]
+    if state.config.endpoints:
+        found = broker.endpoint(state.config.endpoints[0].name)
     return None if found is None else Endpoint(found.name, found.host, found.port)

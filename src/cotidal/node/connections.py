@@ -17,7 +17,7 @@ from typing import Final, Protocol
 from cotidal.limits import CONNECTION_PIPELINE_MAX
 from cotidal.node.effects import Effect, PauseReading, Respond, ResumeReading
 from cotidal.node.events import ConnectionId, Request
-from cotidal.values import WallMillis
+from cotidal.values import NodeId, WallMillis
 
 PRODUCE: Final = 0
 
@@ -49,6 +49,7 @@ class Connection:
 
     __slots__ = (
         "_unblocked",
+        "broker",
         "id",
         "listener",
         "lost",
@@ -74,6 +75,8 @@ class Connection:
         self.lost = False
         self.listener = listener
         self.peer = peer
+        self.broker: NodeId | None = None
+        """Whose heartbeats come this way: when the connection ends, it has perhaps died."""
         self.slots: deque[Slot] = deque()
         self.queued: deque[Request] = deque()
         self.others = 0

@@ -26,6 +26,7 @@ from cotidal.messages.rpc.allocate_producer_ids import (
     AllocateProducerIdsResponse,
 )
 from cotidal.messages.rpc.apis import ApiKey
+from cotidal.messages.rpc.broker_heartbeat import BrokerHeartbeatRequest
 from cotidal.messages.rpc.init_producer_id import InitProducerIdRequest
 from cotidal.node import calls, quorum
 from cotidal.node.connections import Slot
@@ -84,6 +85,8 @@ def begin(state: NodeState, slot: Slot, owner: Owner) -> None:
     arguments: tuple[Any, ...] = (request.message, asked, duty.controller)
     if owner is Owner.ACTIVE:
         assert duty.duties is not None
+        if isinstance(request.message, BrokerHeartbeatRequest):
+            slot.connection.broker = NodeId(request.message.broker_id)
         end = state.quorum.machine.state.log.end_offset
         arguments += (Active(duty.duties, state.now, end, state.config.cluster_id),)
     decision = decide(*arguments)
@@ -106,7 +109,7 @@ def on_probe_failed(state: NodeState, probing: Probing, *, refused: bool) -> Non
 
 
 def probe_broker(state: NodeState, node_id: NodeId) -> None:
-    """A connection to this broker was lost: a hint, not a proof. Look."""
+    """A connection to or of this broker was lost: a hint, not a proof. Look."""
     duty = state.controller
     if duty.controller is None or duty.duties is None:
         return

@@ -18,7 +18,7 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from cotidal.api import to_controller as api
-from cotidal.core.cluster.decide.features import SUPPORTED
+from cotidal.core.cluster.decide.features import OFFERED, refuse_levels
 from cotidal.core.cluster.image import Image, MetadataRecord
 from cotidal.errors import ErrorCode
 from cotidal.messages.rpc.apis import ApiKey
@@ -148,8 +148,11 @@ def on_registered(state: NodeState, reply: BrokerRegistrationResponse) -> None:
     life = state.life
     life.is_under_way = False
     if reply.error_code != 0:
-        error = ErrorCode(reply.error_code).name
-        state.out.append(Note("warning", f"the controller refuses our registration: {error}"))
+        why = ErrorCode(reply.error_code).name
+        if reply.error_code == ErrorCode.UNSUPPORTED_VERSION:
+            levels = refuse_levels(state.controller.committed, "this broker", OFFERED)
+            why = levels.text if levels is not None else why
+        state.out.append(Note("warning", f"the controller refuses our registration: {why}"))
         life.next_beat = Millis(state.now + RETRY_MS)
         return
     life.stage = Stage.REGISTERED
@@ -230,7 +233,7 @@ def _register(state: NodeState) -> None:
         cluster_id=config.cluster_id,
         incarnation_id=state.life.incarnation,
         listeners=tuple(config.endpoints),
-        features=tuple(SUPPORTED),
+        features=OFFERED,
         rack=config.rack,
         log_dirs=_working(state),
         previous_epoch=state.life.previous_epoch,

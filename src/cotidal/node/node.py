@@ -34,6 +34,7 @@ from cotidal.node import (
     coordinators,
     decisions,
     doubts,
+    enrolment,
     fetch,
     fetchers,
     groups,
@@ -116,6 +117,7 @@ class Node:
         state.quorum = QuorumDuty(state, reader)
         state.life = lifecycle.Life()
         state.chronicle = chronicle.Chronicle(events)
+        state.enrolment = enrolment.Enrolment()
         self._view = NodeView(state)
 
     def step(self, event: Event, now: Millis) -> tuple[Effect, ...]:
@@ -179,6 +181,7 @@ class Node:
                     incarnation=event.incarnation,
                     previous_epoch=BrokerEpoch(event.previous_broker_epoch),
                 )
+                enrolment.start(state, event.incarnation)
                 quorum.start(state, event)
             case ShutdownRequested():
                 self._on_shutdown_requested()
@@ -201,6 +204,7 @@ class Node:
             fetch.next_deadline(state),
             acks.next_deadline(state),
             lifecycle.next_deadline(state),
+            enrolment.next_deadline(state),
             proposals.next_deadline(state),
             coordinators.next_deadline(state),
             housing.next_deadline(state),
@@ -232,6 +236,8 @@ class Node:
             if state.unblocked:
                 self._begin_unblocked()
             lifecycle.pump(state)
+            if state.enrolment.is_due:
+                enrolment.pump(state)
             if state.fetch_due:
                 fetchers.pump(state)
             if state.isr_proposals:
@@ -297,6 +303,8 @@ class Node:
                 lifecycle.on_registered(state, message)
             case lifecycle.Beating():
                 lifecycle.on_beat_answered(state, owner, message)
+            case enrolment.Enrolling():
+                enrolment.on_answered(state, message)
             case controller.Forwarded():
                 controller.on_forwarded(state, owner, message)
             case controller.CreateCall(slot):
@@ -334,6 +342,8 @@ class Node:
                 housing.on_failed(state, owner)
             case lifecycle.Registering() | lifecycle.Beating():
                 lifecycle.on_failed(state)
+            case enrolment.Enrolling():
+                enrolment.on_failed(state)
             case controller.Forwarded():
                 controller.on_forward_failed(state, owner)
             case controller.CreateCall(slot):
@@ -450,6 +460,8 @@ class Node:
         connection = state.connections.pop(event.connection, None)
         if connection is not None:
             connection.lose()
+            if connection.broker is not None:
+                controller.probe_broker(state, connection.broker)
 
     def _on_ticked(self) -> None:
         state = self._state

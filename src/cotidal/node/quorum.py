@@ -35,7 +35,7 @@ from cotidal.messages.records.quorum import (
     QuorumStateData,
     VotersRecordVoter,
 )
-from cotidal.node import calls, chronicle, decisions, lifecycle, snapshots
+from cotidal.node import calls, chronicle, decisions, enrolment, lifecycle, snapshots
 from cotidal.node.connections import Slot
 from cotidal.node.effects import (
     CleanMetadata,
@@ -412,6 +412,7 @@ def _commit(state: NodeState, high_watermark: Offset) -> None:
                 image.replay(record)
                 records.append(record)
     lifecycle.on_committed(state, records)
+    enrolment.on_metadata(state)
     decisions.on_committed(state, high_watermark)
 
 
@@ -433,6 +434,7 @@ def _load(state: NodeState) -> None:
         Note("info", f"loaded the metadata up to offset {duty.applied} from a snapshot")
     )
     lifecycle.on_loaded(state, before)
+    enrolment.on_metadata(state)
 
 
 def _lead_by(

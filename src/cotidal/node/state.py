@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from cotidal.node.coordinators import Coordinators
     from cotidal.node.decisions import ControllerDuty
     from cotidal.node.doubts import Doubt
+    from cotidal.node.enrolment import Enrolment
     from cotidal.node.fetch import PendingFetch
     from cotidal.node.fetchers import FetchCall
     from cotidal.node.lifecycle import Life
@@ -103,6 +104,7 @@ class NodeState:
         "dirty_fetches",
         "doubts",
         "ends_under_way",
+        "enrolment",
         "entropy",
         "failed_directories",
         "faulted",
@@ -198,6 +200,7 @@ class NodeState:
         self.quorum: QuorumDuty
         self.life: Life
         self.chronicle: Chronicle
+        self.enrolment: Enrolment
         self.inward = Inward()
         self.calls: dict[CallToken, object] = {}
         """Who waits for the answer of another node."""

@@ -43,6 +43,11 @@ SUPPORTED: Final = (
 )
 """What this software can read; the newest is what a new cluster begins with."""
 
+KRAFT_VERSION: Final = FeatureRange("kraft.version", 0, 1)
+
+OFFERED: Final = (*SUPPORTED, KRAFT_VERSION)
+"""What a node says of itself: the quorum's own feature too, which has no record here."""
+
 UPGRADE: Final = 1
 SAFE_DOWNGRADE: Final = 2
 UNSAFE_DOWNGRADE: Final = 3
