@@ -1,12 +1,14 @@
 """One cluster of nodes of two makes: cotidal and Apache Kafka, each a process of its own.
 
 Every node has a server.properties, which both read, and is formatted and started by its own make.
-Controllers are nodes of their own, numbered from 101; brokers from 1. JVMs are kept small, because
-several of them run on one machine.
+Controllers are nodes of their own, numbered from 101; brokers from 1. Several controllers vote for
+ever (controller.quorum.voters); one alone begins a quorum that can be changed (kraft.version 1).
+JVMs are kept small, because several of them run on one machine.
 """
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -17,6 +19,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Final
 
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench import apache_kafka
@@ -74,18 +77,19 @@ class Member:
     def is_running(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
-    def prepare(self, settings: Mapping[str, str]) -> None:
+    def prepare(self, settings: Mapping[str, str], *, stands_alone: bool) -> None:
+        how = ("--standalone",) if stands_alone and self.is_controller else ()
         self.directory.mkdir()
         text = "".join(f"{name}={value}\n" for name, value in settings.items())
         self.config.write_text(text)
         if self.make is Make.COTIDAL:
             command = (*_PYTHON, "format", "--config", str(self.config), "--cluster-id", CLUSTER)
-            done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+            done = subprocess.run((*command, *how), capture_output=True, text=True, timeout=60)
             assert done.returncode == 0, done.stderr
             return
         features = _NO_FEATURES if self.is_controller else ()
         ended = apache_kafka.run_tool(
-            "kafka-storage", "format", "-t", CLUSTER, "-c", str(self.config), *features
+            "kafka-storage", "format", "-t", CLUSTER, "-c", str(self.config), *features, *how
         )
         assert ended.status == 0, ended.out + ended.err
 
@@ -145,11 +149,10 @@ class MixedCluster:
             number: Member(directory, number, make, ports[len(brokers) + place])
             for place, (number, make) in enumerate(enumerate(controllers, FIRST_CONTROLLER))
         }
-        voters = ",".join(
-            f"{number}@127.0.0.1:{each.port}" for number, each in self.controllers.items()
-        )
+        alone = len(controllers) == 1
+        quorum = self._addresses() if alone else self._voters()
         for member in self._members():
-            member.prepare(_SHARED | {"controller.quorum.voters": voters} | _own(member))
+            member.prepare(_SHARED | quorum | _own(member), stands_alone=alone)
 
     @property
     def bootstrap(self) -> str:
@@ -189,8 +192,19 @@ class MixedCluster:
         return AdminClient({"bootstrap.servers": self.bootstrap, **QUICK})
 
     def create(self, topic: str, partitions: int = 3) -> None:
+        """Asked again while a broker does not know yet who decides."""
         admin = self.admin()  # its answers end with it
-        admin.create_topics([NewTopic(topic, partitions, 3)])[topic].result(30)
+
+        def is_created() -> bool:
+            try:
+                admin.create_topics([NewTopic(topic, partitions, 3)])[topic].result(30)
+            except KafkaException as wrong:
+                if wrong.args[0].code() != KafkaError.NOT_CONTROLLER:
+                    raise
+                return False
+            return True
+
+        until(is_created)
 
     def partitions(self, topic: str) -> dict[int, Any]:
         """Leader, replicas and ISR of each."""
@@ -216,6 +230,54 @@ class MixedCluster:
             ),
             seconds=60,
         )
+
+    def topics_known_to(self, broker: Member) -> set[str]:
+        admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{broker.port}", **QUICK})
+        return set(admin.list_topics(timeout=20).topics)
+
+    # The quorum
+
+    def _voters(self) -> dict[str, str]:
+        each = (f"{number}@127.0.0.1:{it.port}" for number, it in self.controllers.items())
+        return {"controller.quorum.voters": ",".join(each)}
+
+    def _addresses(self) -> dict[str, str]:
+        each = (f"127.0.0.1:{it.port}" for it in self.controllers.values())
+        return {"controller.quorum.bootstrap.servers": ",".join(each)}
+
+    def quorum_leader(self, *, other_than: int = -1) -> int:
+        """Who leads it, once somebody else does."""
+        leader = -1
+
+        def is_another() -> bool:
+            nonlocal leader
+            leader = int(self._quorum().get("leader", -1))
+            return leader not in (-1, other_than)
+
+        until(is_another, seconds=60)
+        return leader
+
+    def until_follows(self, number: int) -> None:
+        """A controller has come back and has all that the leader has."""
+        begun_ms = time.time() * 1000
+
+        def follows() -> bool:
+            return any(
+                each["node"] == number and each["lag"] == 0 and each["last_fetch_ms"] > begun_ms
+                for each in self._quorum().get("voters", ())
+            )
+
+        until(follows, seconds=60)
+
+    def _quorum(self) -> dict[str, Any]:
+        """As one of our brokers tells it; empty while nobody leads."""
+        done = subprocess.run(
+            (*_PYTHON, "quorum", "--json", "--bootstrap", self.bootstrap),
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        return dict(json.loads(done.stdout)) if done.returncode == 0 else {}
 
     def _members(self) -> Iterator[Member]:
         yield from self.controllers.values()

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.apache_kafka import run_tool
 from real_cluster import Writing, read_all
 from tests.interop.mixed_cluster import Make, MixedCluster, running
 
@@ -19,6 +20,7 @@ pytestmark = pytest.mark.interop
 
 OURS, THEIRS = Make.COTIDAL, Make.KAFKA
 TOPIC = "mixed"
+METADATA = "__cluster_metadata"
 PARTITIONS = range(3)
 BROKERS = (OURS, OURS, THEIRS)
 
@@ -71,3 +73,37 @@ def lose(cluster: MixedCluster, number: int, writings: dict[int, Writing]) -> No
     cluster.until_serving(number)
     cluster.until_in_sync(TOPIC)
     cluster.elect_preferred(TOPIC)
+
+
+def test_controllers_of_both_makes_vote_and_lead_in_one_quorum(kafka: None, tmp_path: Path) -> None:
+    with running(tmp_path, brokers=BROKERS, controllers=(OURS, OURS, THEIRS)) as cluster:
+        for controller in cluster.controllers.values():
+            where = ("--bootstrap-controller", f"127.0.0.1:{controller.port}")
+            told = run_tool("kafka-metadata-quorum", *where, "describe", "--status")
+            assert told.status == 0, told.err
+            assert f"LeaderId:               {cluster.quorum_leader()}" in told.out
+        cluster.create(TOPIC)
+        writing = Writing(cluster.bootstrap, TOPIC, 0)
+        led = [cluster.quorum_leader()]
+        makes = {cluster.controllers[led[0]].make}
+        while len(led) < 4 or makes != {OURS, THEIRS}:
+            assert len(led) < 12, f"both makes should have led by now: {led}"
+            writing.until_acknowledged(50)
+            cluster.controllers[led[-1]].kill()
+            leader = cluster.quorum_leader(other_than=led[-1])
+            cluster.create(f"decided-{len(led)}")
+            cluster.controllers[led[-1]].start()
+            cluster.until_follows(led[-1])
+            led.append(leader)
+            makes.add(cluster.controllers[leader].make)
+        writing.finish()
+        assert writing.failures == []
+        decided = {f"decided-{number}" for number in range(1, len(led))}
+        for broker in cluster.brokers.values():
+            assert decided <= cluster.topics_known_to(broker)
+        for controller in cluster.controllers.values():
+            controller.kill()
+        logs = [each.log_bytes(METADATA, 0) for each in cluster.controllers.values()]
+        shortest = min(map(len, logs))
+        assert shortest > 1_000
+        assert len({log[:shortest] for log in logs}) == 1, "one metadata log, byte by byte"
