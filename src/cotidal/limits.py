@@ -39,8 +39,9 @@ EVENTS_QUEUED_MAX: Final = 10_000
 """Happenings that wait to be written to __cotidal_events: about 4 MB. The death of a broker is two
 for each of its partitions; what does not fit is dropped, and counted."""
 
-EVENTS_PER_WRITE_MAX: Final = 250
-"""Of one batch: 1 to 2 ms to encode, so that no client waits for longer behind it."""
+EVENTS_PER_WRITE_MAX: Final = 100
+"""Of one batch: some 3 ms of the event loop to encode on a busy machine, so that no client waits
+for longer behind it. The rest of the queue follows as soon as it is written."""
 
 EVENT_WRITE_ATTEMPTS_MAX: Final = 8
 """A batch that nobody takes is dropped after these: about ten seconds with the pauses between."""

@@ -281,23 +281,24 @@ class Told(NamedTuple):
     what: Happening
 
 
+_encode: Final = json.JSONEncoder(separators=(",", ":")).encode
+
+
 def record_value(told: Told) -> bytes:
     """Compact JSON, as it stands in the topic."""
-    fields = {
+    what = told.what
+    fields: dict[str, Any] = {
         "v": SCHEMA_VERSION,
-        "kind": KINDS[type(told.what)],
+        "kind": KINDS[type(what)],
         "time": told.time,
         "teller": told.teller,
         "incarnation": told.incarnation,
         "sequence": told.sequence,
-        **_plain(told.what),
+        **what._asdict(),
     }
-    return json.dumps(fields, separators=(",", ":")).encode()
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, tuple):
-        if hasattr(value, "_fields"):
-            return {name: _plain(each) for name, each in zip(value._fields, value, strict=True)}
-        return [_plain(each) for each in value]
-    return value
+    if isinstance(what, Health):
+        fields["partitions"] = [
+            {**each._asdict(), "followers": [follower._asdict() for follower in each.followers]}
+            for each in what.partitions
+        ]
+    return _encode(fields).encode()
