@@ -47,7 +47,8 @@ from cotidal.values import NO_TIMESTAMP, Offset, TopicPartition, Uuid, WallMilli
 
 DATA: Final = "/data"
 CHECKPOINT_US: Final = 60 * SECOND
-COMPACTION_US: Final = 20 * MS
+COMPACTION_US: Final = 400 * MS
+"""A compaction takes up to this long: time for its log to be written, cut or deleted."""
 METADATA_SEGMENT_BYTES: Final = 64 * 1024
 DOOMED: Final = "-delete"
 STRAY: Final = "-stray"
@@ -94,8 +95,8 @@ class Disk:
         self._hands = Hands(agenda, entropy, speed, post=post, run=run, wall=wall)
         self.lanes: dict[TopicPartition, Lane] = {}
         self.on_cut: Cut = _nobody
-        self.on_compacted: Callable[[TopicPartition], None] = _unmoved
-        """Told when compacted segments have taken their place."""
+        self.on_compacted: Callable[[TopicPartition, bool], None] = _unmoved
+        """Told of the end of every compaction: (partition, its work is in place)."""
         files.mkdir(DATA)
         self._checkpoints = Checkpoints(files, DATA)
         self._remove_leftovers()
@@ -363,7 +364,7 @@ class Disk:
         """Beside the log, as in the real one: until it is put in place anything may happen."""
         for asked in effect.logs:
             lane = self.lanes.get(asked.partition)
-            if lane is None or lane.busy or lane.log is None:
+            if lane is None or lane.busy or lane.compacting or lane.log is None:
                 continue
             now = self._hands.wall()
             try:
@@ -378,19 +379,21 @@ class Disk:
                 continue
             except (LogError, OSError):
                 continue  # the log is as good as before
-            took = COMPACTION_US + self._hands.took(sync=True)
+            lane.compacting = True
+            took = self._hands.took_within(COMPACTION_US)
             self._hands.later(took, self._end_compaction, lane, plan, cleaned)
 
     def _end_compaction(
         self, lane: Lane, plan: cleaning.Cleaning, cleaned: cleaning.Cleaned
     ) -> None:
+        lane.compacting = False
         if self.lanes.get(lane.partition) is not lane:
             return
 
         def work(log: Log) -> tuple[Event, ...]:
-            if log.end_cleaning(plan, cleaned, self._hands.wall()) is not None:
-                self.on_compacted(lane.partition)
-                self._checkpoints.save_logs(self.logs())
+            done = log.end_cleaning(plan, cleaned, self._hands.wall())
+            self.on_compacted(lane.partition, done is not None)
+            self._checkpoints.save_logs(self.logs())
             return ()
 
         self._slow(lane, work)
@@ -526,7 +529,7 @@ def _nobody(partition: TopicPartition, end_offset: Offset) -> None:
     return None
 
 
-def _unmoved(partition: TopicPartition) -> None:
+def _unmoved(partition: TopicPartition, done: bool) -> None:
     return None
 
 

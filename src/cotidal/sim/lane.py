@@ -67,6 +67,10 @@ class Hands:
         if not self.dead:
             self._run(do, *args)
 
+    def took_within(self, longest_us: int) -> int:
+        """How long something takes that has its own bound."""
+        return self._entropy.next_u64() % (longest_us + 1)
+
     def took(self, *, sync: bool = False) -> int:
         """How long the next job takes."""
         drawn = self._entropy.next_u64()
@@ -78,8 +82,8 @@ class Hands:
 class Lane:
     """One log and the order of what is done to it."""
 
-    __slots__ = ("_hands", "_waiting", "busy", "flush_messages", "log", "partition", "topic_id",
-                 "unflushed")  # fmt: skip
+    __slots__ = ("_hands", "_waiting", "busy", "compacting", "flush_messages", "log", "partition",
+                 "topic_id", "unflushed")  # fmt: skip
 
     def __init__(self, hands: Hands, partition: TopicPartition, topic_id: Uuid) -> None:
         self._hands = hands
@@ -88,6 +92,7 @@ class Lane:
         self.log: Log | None = None
         self.flush_messages = NEVER
         self.unflushed = 0
+        self.compacting = False
         self.busy = False
         self._waiting: deque[Callable[[], None]] = deque()
 

@@ -56,6 +56,12 @@ _ROUNDS: Final = {
 """What a cluster does by the clock, often enough for a run to see it."""
 _SMALL: Final = {"slow-disk": 1, "clock-jump": 1}
 
+_COMPACTED: Final = {
+    "cleanup.policy": "compact",
+    "internal.segment.bytes": "8000",
+    "min.cleanable.dirty.ratio": "0.1",
+    "file.delete.delay.ms": "1000",
+}
 _TWO_IDEMPOTENT: Final = (-1, -1, -1, 1)
 """One alone would never notice that it shares its producer id."""
 
@@ -83,6 +89,8 @@ class Plan(NamedTuple):
     """A producer for each."""
     idempotence: str = "mixed"
     """Of producers with acks=all: "on", "off", or "mixed" for every other one."""
+    keys: int = 0
+    """Records have one of so many keys, and the workload's topics are compacted; 0: no keys."""
     produce_gap_ms: int = 120
     """Between two batches of a producer, on average."""
     elr: bool = True
@@ -152,6 +160,27 @@ PLANS: Final[dict[str, Plan]] = {
             min_isr=1,
             settings={"replica.lag.time.max.ms": "400"},
             acks=_TWO_IDEMPOTENT,
+        ),
+        Plan(
+            "compaction",
+            "every replica compacts its log by itself while nodes die, lag and diverge",
+            _PROCESS | _NETWORK | _SMALL | {"kill-all": 1, "power-whole": 2},
+            gap_ms=900,
+            down_max=2,
+            keys=12,
+            topic=_COMPACTED,
+            settings={"log.cleaner.backoff.ms": "300"},
+            acks=_TWO_IDEMPOTENT,
+            produce_gap_ms=60,
+        ),
+        Plan(
+            "tombstones",
+            "tombstones go soon, and no node is away for longer than they stay",
+            {"break": 3, "slow-disk": 1},
+            keys=150,
+            topic=_COMPACTED | {"delete.retention.ms": "1500"},
+            settings={"log.cleaner.backoff.ms": "300"},
+            produce_gap_ms=60,
         ),
         Plan(
             "rules",

@@ -60,6 +60,10 @@ STARTED_OVER: Final = "a follower starts over where its leader's log begins"
 LEADER_THROTTLES: Final = "a leader holds records back from a throttled follower"
 FOLLOWER_THROTTLES: Final = "a throttled follower does not ask for what it lacks"
 
+COMPACTED: Final = "a log is compacted"
+COMPACTION_IN_VAIN: Final = "a log is cut while it is compacted"
+TOMBSTONE_GONE: Final = "a tombstone goes when its time is over"
+
 # What the quorum and the whole cluster meet
 
 ALL_DOWN: Final = "the whole cluster is down"
@@ -109,6 +113,9 @@ SITUATIONS: Final = (
     Situation(STARTED_OVER, "harsh"),
     Situation(LEADER_THROTTLES, "throttled"),
     Situation(FOLLOWER_THROTTLES, "throttled"),
+    Situation(COMPACTED, "compaction"),
+    Situation(COMPACTION_IN_VAIN, "compaction"),
+    Situation(TOMBSTONE_GONE, "tombstones"),
     Situation(ALL_DOWN, "harsh"),
     Situation(ALL_BACK, "harsh"),
     Situation(OLD_EPOCH_ON_MAJORITY, "harsh"),

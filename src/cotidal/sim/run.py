@@ -81,7 +81,7 @@ class Run:
         self.history = History()
         self.history.may_lose = plan.may_lose
         self.probes = Probes()
-        self.watch = Watch(self.world, self.history, plan.exempt)
+        self.watch = Watch(self.world, self.history, plan.exempt, self.probes)
         sightings = Sightings(self.world, self.watch.ghost, self.probes)
         self.world.watchers += (self.watch, sightings, SnapshotChecker(self.probes))
         self.watch.metadata.listeners.append(sightings)
@@ -160,6 +160,7 @@ class Run:
                 acks=acks,
                 idempotent=acks == -1 and self._is_idempotent(number),
                 gap_us=self.plan.produce_gap_ms * MS,
+                keys=self.plan.keys,
             )
             self.producers.append(producer)
             producer.begin()
@@ -206,6 +207,7 @@ class Run:
             may_lose=self.plan.may_lose,
             rack=racks[sow(self.seed, "rack", name).below(len(racks))] if bold else "",
             sessions=bold,
+            gaps=self.plan.keys > 0,
         )
         self.consumers.append(consumer)
         consumer.begin()

@@ -10,6 +10,8 @@ from its beginning, and must come to the same view of them.
 
 from __future__ import annotations
 
+from functools import partial
+
 from cotidal.core.cluster.image import Partition
 from cotidal.core.partition.replica import Replica
 from cotidal.invariants import (
@@ -37,6 +39,7 @@ from cotidal.sim.checkers.window import (
     leads_quorum,
     quorum_of,
 )
+from cotidal.sim.probes import COMPACTED, COMPACTION_IN_VAIN, Probes
 from cotidal.sim.process import Process
 from cotidal.sim.violation import Violation
 from cotidal.sim.workloads.history import Acked, History
@@ -52,16 +55,19 @@ class LogChecker:
         steps: StepChecker,
         history: History,
         exempt: frozenset[str],
+        probes: Probes,
     ) -> None:
         self._world = world
         self._ghost = ghost
         self._steps = steps
+        self._probes = probes
         self._history = history
         self._exempt = exempt
 
     def watch_cuts(self, process: Process) -> None:
         node_id = process.node_id
         process.disk.on_cut = lambda partition, end: self._on_cut(node_id, partition, end)
+        process.disk.on_compacted = partial(self._on_compacted, node_id)
 
     def audit(self) -> None:
         """Every log from its beginning: what was kept step by step must be what is there. A log
@@ -116,7 +122,7 @@ class LogChecker:
             mirror.deleted_below = seen.deleted_below
             with process.machine.files.unharmed():
                 fresh = mirror.read_on()
-            if fresh:
+            if fresh and not log.config.compacted:  # else keys.py compares record by record
                 self._remember(mirror, fresh, seen)
             replica = hosted.replica
             told = replica.is_steady and replica.start_offset == log.start_offset
@@ -271,6 +277,8 @@ class LogChecker:
                 f"{mirror.name} ends at {end}, and {committed} is committed",
             )
         canon = seen.canon
+        if mirror.log.config.compacted:
+            return
         for held in mirror.batches[mirror.compared :]:
             if held.base_offset >= committed:
                 break
@@ -326,6 +334,11 @@ class LogChecker:
                 f"node {node_id} cuts {partition} to {end}; {seen.true_high_watermark} is committed"
                 f" and it is in ISR {told.isr} or ELR {told.elr}",
             )
+
+    def _on_compacted(self, node_id: NodeId, partition: TopicPartition, done: bool) -> None:
+        """What was read of it is there no more: it is read anew."""
+        self._probes.see(COMPACTED if done else COMPACTION_IN_VAIN)
+        self._ghost.mirrors.pop((node_id, partition), None)
 
     # Metadata
 

@@ -131,7 +131,8 @@ class Mirror:
     def _add(self, held: Held) -> None:
         if self.batches:
             last = self.batches[-1]
-            if held.base_offset != last.next_offset:
+            gap = held.base_offset > last.next_offset and self.log.config.compacted
+            if held.base_offset != last.next_offset and not gap:
                 raise Violation(
                     OFFSETS_CONTIGUOUS,
                     f"{self.name} has {held.base_offset} after {last.next_offset - 1}",

@@ -9,10 +9,12 @@ from cotidal.node.events import Event
 from cotidal.sim.checkers.acks import AckChecker
 from cotidal.sim.checkers.fences import FenceChecker
 from cotidal.sim.checkers.ghost import Ghost
+from cotidal.sim.checkers.keys import KeyChecker
 from cotidal.sim.checkers.logs import LogChecker
 from cotidal.sim.checkers.metadata import MetadataChecker
 from cotidal.sim.checkers.steps import StepChecker
 from cotidal.sim.checkers.window import state_of
+from cotidal.sim.probes import Probes
 from cotidal.sim.process import POWER_LOST, Process, Watcher
 from cotidal.sim.workloads.history import History
 from cotidal.sim.world import World
@@ -25,12 +27,15 @@ AUDIT_SWEEPS: Final = 5
 
 
 class Watch(Watcher):
-    def __init__(self, world: World, history: History, exempt: frozenset[str]) -> None:
+    def __init__(
+        self, world: World, history: History, exempt: frozenset[str], probes: Probes
+    ) -> None:
         self.ghost = Ghost()
         self.metadata = MetadataChecker(self.ghost, exempt)
         self.metadata.listeners.append(FenceChecker(world, self.ghost))
         self._steps = StepChecker(world, self.ghost, self.metadata, exempt)
-        self._logs = LogChecker(world, self.ghost, self._steps, history, exempt)
+        self._logs = LogChecker(world, self.ghost, self._steps, history, exempt, probes)
+        self._keys = KeyChecker(world, self.ghost, self._steps, history, probes)
         self._acks = AckChecker()
         self.metadata.listeners.append(self._logs)
         self._until_sweep = SWEEP_STEPS
@@ -69,9 +74,11 @@ class Watch(Watcher):
     def sweep(self) -> None:
         """What is new since the last one."""
         self._logs.sweep()
+        self._keys.sweep()
 
     def audit(self) -> None:
         """Everything, from the beginning."""
         self._until_audit = AUDIT_SWEEPS
         self.metadata.look_at_image()
         self._logs.audit()
+        self._keys.sweep()

@@ -43,7 +43,8 @@ from cotidal.sim.workloads.fetch_session import NO_SESSION, FetchSession, Told, 
 from cotidal.sim.workloads.history import History
 from cotidal.sim.world import World
 from cotidal.values import TopicPartition
-from cotidal.wire.batch import stored_crc
+from cotidal.wire.batch import crc32c, stored_crc
+from cotidal.wire.records import read_records
 
 VERSIONS: Final = (11, 12, 13, 16)
 TOPIC_IDS_SINCE: Final = 13
@@ -88,12 +89,15 @@ class Consumer(Client):
         may_lose: bool,
         rack: str = "",
         sessions: bool = False,
+        gaps: bool = False,
     ) -> None:
+        """``gaps``: the topics are compacted, and offsets may be missing."""
         super().__init__(world, name, tuple(dict.fromkeys(each.topic for each in partitions)))
         self._history = history
         self._probes = probes
         self._may_lose = may_lose
         self._rack = rack
+        self._gaps = gaps
         self._sessions: dict[Address, FetchSession] | None = {} if sessions else None
         self._places = {partition: _Place() for partition in partitions}
         self._version = VERSIONS[self.draw(len(VERSIONS))]
@@ -296,7 +300,8 @@ class Consumer(Client):
         position = 0
         offset = place.offset
         for header in told.records.headers:
-            if header.base_offset > offset or header.next_offset <= offset:
+            missing = header.base_offset > offset and not self._gaps
+            if missing or header.next_offset <= offset:
                 raise Violation(
                     OFFSETS_CONTIGUOUS,
                     f"{self.name} asked {partition} for {offset} and got the batch"
@@ -308,17 +313,31 @@ class Consumer(Client):
                     f"{self.name} was given {header.last_offset} of {partition}, whose high"
                     f" watermark is {told.high_watermark}",
                 )
-            self._history.on_consumed(
-                partition,
-                offset=header.base_offset,
-                next_offset=header.next_offset,
-                crc=stored_crc(told.records.data, position),
-            )
+            if self._gaps:
+                self._note_records(partition, told.records.data, position)
+            else:
+                self._history.on_consumed(
+                    partition,
+                    offset=header.base_offset,
+                    next_offset=header.next_offset,
+                    crc=stored_crc(told.records.data, position),
+                )
             position += header.size_bytes
             offset = header.next_offset
             place.epoch = header.leader_epoch
         place.offset = offset
         self.epochs[partition] = max(self.epochs.get(partition, -1), place.epoch)
+
+    def _note_records(
+        self, partition: TopicPartition, data: bytes | memoryview, position: int
+    ) -> None:
+        """Of a compacted topic each record for itself: the batch around it may change."""
+        for record in read_records(data, position):
+            told = crc32c(b"%r=%r" % (record.key, record.value))
+            next_offset = record.offset + 1
+            self._history.on_consumed(
+                partition, offset=record.offset, next_offset=next_offset, crc=told
+            )
 
     def _on_error(
         self, partition: TopicPartition, place: _Place, error: ErrorCode, *, from_leader: bool

@@ -41,8 +41,13 @@ class Consumed(NamedTuple):
     next_offset: int
 
 
+KeyedValue = tuple[bytes, bytes | None]
+
+
 class History:
     def __init__(self) -> None:
+        self.keyed: dict[TopicPartition, list[tuple[int, KeyedValue]]] = {}
+        """Records of compacted topics that were acknowledged by all, each with its offset."""
         self.acked: dict[TopicPartition, list[Acked]] = {}
         """acks=all, in the order in which producers learned of it."""
         self.acked_by_leader: dict[TopicPartition, list[Acked]] = {}
@@ -74,6 +79,14 @@ class History:
                 f" {before:08x} and {acked.crc:08x}",
             )
 
+    def on_acked_keys(
+        self, partition: TopicPartition, offset: int, records: tuple[KeyedValue, ...]
+    ) -> None:
+        """A batch of a compacted topic: its bytes may change, its records may not."""
+        self.acknowledged += 1
+        line = self.keyed.setdefault(partition, [])
+        line.extend((offset + at, record) for at, record in enumerate(records))
+
     def on_consumed(
         self, partition: TopicPartition, *, offset: int, next_offset: int, crc: int
     ) -> None:
@@ -99,7 +112,7 @@ class History:
 
     def forget(self, topic: str) -> None:
         """The topic was deleted: its offsets mean nothing any more."""
-        for facts in (self.acked, self.acked_by_leader, self.consumed):
+        for facts in (self.acked, self.acked_by_leader, self.consumed, self.keyed):
             for partition in [each for each in facts if each.topic == topic]:
                 del facts[partition]
         for where in [each for each in self._acked_at if each[0].topic == topic]:

@@ -29,12 +29,13 @@ from cotidal.sim.workloads.history import Acked, Fired, History
 from cotidal.sim.world import World
 from cotidal.values import TopicPartition
 from cotidal.wire.batch import read_batches, stored_crc
-from cotidal.wire.records import Record, build_batch
+from cotidal.wire.records import Record, build_batch, read_records
 
 VERSIONS: Final = (7, 9, 11, 13)
 TOPIC_IDS_SINCE: Final = 13
 ATTEMPTS_MAX: Final = 6
 PRODUCE_TIMEOUT_MS: Final = 2_000
+TOMBSTONE_ONE_IN: Final = 6
 WAITING_MAX: Final = 8
 """Batches of one partition that are not answered: more are not made."""
 
@@ -98,7 +99,9 @@ class Producer(Client):
         acks: int,
         idempotent: bool,
         gap_us: int,
+        keys: int = 0,
     ) -> None:
+        """``keys``: the topics are compacted, and records have one of so many keys."""
         super().__init__(world, name, tuple(dict.fromkeys(each.topic for each in partitions)))
         assert not idempotent or acks == -1
         self.acks = acks
@@ -108,6 +111,7 @@ class Producer(Client):
         self._history = history
         self._probes = probes
         self._gap_us = gap_us
+        self._keys = keys
         self._lines = {partition: _Line() for partition in partitions}
         self._partitions = partitions
         self._numbered = 0
@@ -152,7 +156,7 @@ class Producer(Client):
             value = b"%s.%d" % (self.name.encode(), self._numbered)
             if self.draw(16) == 0:
                 value = value.ljust(500 + self.draw(1500), b".")
-            records.append(Record(None, value, timestamp=wall))
+            records.append(self._record(value, wall))
         sequence = line.next_sequence if self.idempotent else -1
         data = build_batch(
             records,
@@ -170,6 +174,12 @@ class Producer(Client):
             producer_id=self._producer_id,
             sequence=sequence,
         )
+
+    def _record(self, value: bytes, wall: int) -> Record:
+        if not self._keys:
+            return Record(None, value, timestamp=wall)
+        key = b"%d" % self.draw(self._keys)
+        return Record(key, None if self.draw(TOMBSTONE_ONE_IN) == 0 else value, timestamp=wall)
 
     # Sending
 
@@ -248,17 +258,7 @@ class Producer(Client):
         if error is ErrorCode.NONE:
             if batch.attempts > 1 and self.idempotent:
                 self._probes.see(seen.RETRIED)
-            self._history.on_acked(
-                Acked(
-                    batch.partition,
-                    told.base_offset,
-                    batch.crc,
-                    self.acks,
-                    self.world.now,
-                    batch.made_us,
-                    batch.count,
-                )
-            )
+            self._note_acked(batch, told.base_offset)
             self._pump(batch.partition, line)
         elif error in _ANEW and self.idempotent:
             # A batch behind one that failed is refused for the gap: it goes again after it.
@@ -272,6 +272,24 @@ class Producer(Client):
         else:
             self._probes.see(f"a produce refused with {error.name}")
             self._again(batch, line)
+
+    def _note_acked(self, batch: _Batch, offset: int) -> None:
+        if self._keys:
+            if self.acks == -1:
+                records = [(each.key or b"", each.value) for each in read_records(batch.data)]
+                self._history.on_acked_keys(batch.partition, offset, tuple(records))
+            return
+        self._history.on_acked(
+            Acked(
+                batch.partition,
+                offset,
+                batch.crc,
+                self.acks,
+                self.world.now,
+                batch.made_us,
+                batch.count,
+            )
+        )
 
     def _again(self, batch: _Batch, line: _Line) -> None:
         if self.idempotent:
