@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any, Final, get_args, get_origin, get_type_hints
 
+from cotidal.core.cluster.decide.topics import EVENTS_TOPIC
 from cotidal.node import happenings
 
 FILE: Final = Path(__file__).resolve().parent.parent / "docs" / "events.schema.json"
@@ -36,7 +37,7 @@ def schema() -> dict[str, Any]:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": "cotidal-events",
-        "title": f"A record of {happenings.EVENTS_TOPIC}",
+        "title": f"A record of {EVENTS_TOPIC}",
         "oneOf": [{"$ref": f"#/$defs/{kind}"} for kind in happenings.KINDS.values()],
         "$defs": {kind: _of_kind(each, kind) for each, kind in happenings.KINDS.items()},
     }

@@ -47,8 +47,8 @@ EVENT_WRITE_ATTEMPTS_MAX: Final = 8
 """A batch that nobody takes is dropped after these: about ten seconds with the pauses between."""
 
 HEALTH_PARTITIONS_MAX: Final = 100
-"""Partitions in one health sample, about 250 bytes each, so that a broker writes 25 KB a second at
-most. Those left out come first in the next one."""
+"""Partitions in one health sample, about 300 bytes each before compression, so that a broker writes
+30 KB a second at most. Those left out come first in the next one."""
 
 # broker
 

@@ -10,9 +10,10 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 from cotidal.cli.event_lines import _SENTENCES, event_line
-from cotidal.cli.events import chooser, line_of
+from cotidal.cli.events import TOPIC, chooser, line_of
 from cotidal.cli.main import run
 from cotidal.client.consumer import Fetched
+from cotidal.core.cluster.decide.topics import EVENTS_TOPIC
 from cotidal.node.happenings import KINDS, Told, record_value
 from cotidal.testing.cluster import Cluster
 from cotidal.values import NodeId, Offset, WallMillis
@@ -36,6 +37,10 @@ def event(kind: type) -> dict[str, Any]:
 
 def record(value: bytes) -> Fetched:
     return Fetched("__cotidal_events", 0, Offset(0), WallMillis(0), None, value, ())
+
+
+def test_the_topic_is_the_one_that_nodes_write_to() -> None:
+    assert TOPIC == EVENTS_TOPIC
 
 
 def test_every_kind_has_a_sentence_of_its_own() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from asking import create, produce
+from cotidal.core.cluster.decide.topics import EVENTS_TOPIC
 from cotidal.core.cluster.image import TOPIC_RESOURCE
 from cotidal.core.partition.effects import Truncate
 from cotidal.core.partition.replica import Replica
@@ -21,7 +22,7 @@ from cotidal.node import chronicle
 from cotidal.node import effects as fx
 from cotidal.node.chronicle import SAMPLE_MS, SETTLE_MS
 from cotidal.node.events import LogFailed
-from cotidal.node.happenings import EVENTS_TOPIC, BrokerUnregistered, LogOffline
+from cotidal.node.happenings import BrokerUnregistered, LogOffline
 from cotidal.node.partition_effects import move, obey
 from cotidal.node.state import NodeState
 from cotidal.values import NodeId, Offset, TopicPartition

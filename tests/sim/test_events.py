@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from cotidal.core.cluster.decide.topics import EVENTS_TOPIC
 from cotidal.node import effects as fx
 from cotidal.node.events import Event
-from cotidal.node.happenings import EVENTS_TOPIC
 from cotidal.sim.plan import PLANS
 from cotidal.sim.process import Process, Watcher
 from cotidal.sim.run import Run

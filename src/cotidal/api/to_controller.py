@@ -59,24 +59,6 @@ def creation(topics: Iterable[NewTopic], *, timeout_ms: int) -> CreateTopicsRequ
     return CreateTopicsRequest(wanted, timeout_ms)
 
 
-EVENTS_CONFIGS: Final = (
-    ("cleanup.policy", "delete"),
-    ("retention.ms", str(24 * 3600 * 1000)),
-    ("retention.bytes", str(1 << 30)),
-    ("segment.ms", str(3600 * 1000)),  # so that retention finds something to delete
-    ("min.insync.replicas", "1"),  # it is read most eagerly when replicas are missing
-)
-
-
-def creation_of_events(
-    name: str, *, replication_factor: int, timeout_ms: int
-) -> CreateTopicsRequest:
-    """The topic in which nodes tell what happens: one partition, so that it has one order."""
-    configs = tuple(CreatableTopicConfig(*pair) for pair in EVENTS_CONFIGS)
-    topic = CreatableTopic(name, 1, replication_factor, (), configs)
-    return CreateTopicsRequest((topic,), timeout_ms)
-
-
 def alter_partition(
     proposals: list[tuple[Uuid, int, ProposeIsr]], *, node_id: NodeId, broker_epoch: BrokerEpoch
 ) -> AlterPartitionRequest:

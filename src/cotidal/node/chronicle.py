@@ -21,6 +21,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple, TypeAlias
 
 from cotidal.api import to_controller
+from cotidal.core.cluster.decide.topics import EVENTS_TOPIC, NewTopic, by_kind
 from cotidal.core.cluster.image import MetadataRecord
 from cotidal.core.partition.replica import Leadership, Replica
 from cotidal.core.quorum.states import Leader
@@ -42,7 +43,6 @@ from cotidal.messages.rpc.produce import (
 from cotidal.node import calls, vitals
 from cotidal.node.effects import Endpoint
 from cotidal.node.happenings import (
-    EVENTS_TOPIC,
     ControllerChanged,
     Happening,
     Health,
@@ -413,19 +413,20 @@ def _create(state: NodeState) -> None:
         lane=calls.FORWARD_LANE,
         api=ApiKey.CREATE_TOPICS,
         version=to_controller.CREATE_VERSION,
-        message=to_controller.creation_of_events(
-            EVENTS_TOPIC, replication_factor=_replicas(state), timeout_ms=TIMEOUT_MS
-        ),
+        message=to_controller.creation((_topic(state),), timeout_ms=TIMEOUT_MS),
         timeout_ms=TIMEOUT_MS,
         owner=Creating(),
     )
 
 
-def _replicas(state: NodeState) -> int:
-    """As many as there are brokers or shall be, three at most."""
-    wanted = effective("default.replication.factor", static=state.config.settings).value
-    assert isinstance(wanted, int)
-    return min(REPLICAS_MAX, max(wanted, len(state.controller.committed.brokers)))
+def _topic(state: NodeState) -> NewTopic:
+    """With as many replicas as there are brokers or shall be, three at most."""
+    wanted = max(
+        state.number("default.replication.factor"), len(state.controller.committed.brokers)
+    )
+    return by_kind(state.number, EVENTS_TOPIC)._replace(
+        replication_factor=min(REPLICAS_MAX, wanted)
+    )
 
 
 def _endpoint(state: NodeState, node_id: NodeId) -> Endpoint | None:

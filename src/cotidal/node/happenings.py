@@ -23,7 +23,6 @@ from cotidal.values import (
     WallMillis,
 )
 
-EVENTS_TOPIC: Final = "__cotidal_events"
 SCHEMA_VERSION: Final = 1
 
 

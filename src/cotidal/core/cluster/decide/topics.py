@@ -19,11 +19,14 @@ from cotidal.limits import PARTITIONS_PER_DECISION_MAX, TOPIC_NAME_LENGTH_MAX
 from cotidal.messages.records.metadata import PartitionRecord, RemoveTopicRecord, TopicRecord
 from cotidal.values import LeaderEpoch, NodeId, PartitionEpoch, Uuid
 
+EVENTS_TOPIC: Final = "__cotidal_events"
+"""In which the nodes tell what happens (node/chronicle.py)."""
+
 INTERNAL_TOPICS: Final = (
     "__consumer_offsets",
     "__transaction_state",
     "__share_group_state",
-    "__cotidal_events",
+    EVENTS_TOPIC,
 )
 
 BY_DEFAULT: Final = -1
@@ -168,7 +171,7 @@ def _refuse_taken(image: Image, name: str, also: Iterable[str]) -> Refusal | Non
 
 
 def by_kind(number: Callable[[str], int], name: str) -> NewTopic:
-    """The coordinators' own topics have settings of their own; the rest have the defaults.
+    """The nodes' own topics have settings of their own; the rest have the defaults.
     ``number``: a broker's setting."""
     if name == "__consumer_offsets":
         return NewTopic(
@@ -192,6 +195,18 @@ def by_kind(number: Callable[[str], int], name: str) -> NewTopic:
                 ("min.insync.replicas", str(number("transaction.state.log.min.isr"))),
                 ("segment.bytes", str(number("transaction.state.log.segment.bytes"))),
                 ("unclean.leader.election.enable", "false"),
+            ),
+        )
+    if name == EVENTS_TOPIC:
+        return NewTopic(
+            name,
+            1,  # so that what happens has one order
+            configs=(
+                ("cleanup.policy", "delete"),
+                ("retention.ms", str(24 * 3600 * 1000)),
+                ("retention.bytes", str(1 << 30)),
+                ("segment.ms", str(3600 * 1000)),  # so that retention finds something to delete
+                ("min.insync.replicas", "1"),  # it is read when replicas are missing
             ),
         )
     return NewTopic(name)
