@@ -22,17 +22,17 @@ from typing import Final, NamedTuple, TypeAlias
 
 from cotidal.api import to_controller
 from cotidal.core.cluster.decide.topics import EVENTS_TOPIC, NewTopic, by_kind
-from cotidal.core.cluster.image import MetadataRecord
-from cotidal.core.partition.replica import Leadership, Replica
+from cotidal.core.cluster.image import LEADER_UNCHANGED, MetadataRecord
+from cotidal.core.partition.replica import Replica
 from cotidal.core.quorum.states import Leader
 from cotidal.errors import ErrorCode
 from cotidal.limits import (
     EVENT_WRITE_ATTEMPTS_MAX,
     EVENTS_PER_WRITE_MAX,
     EVENTS_QUEUED_MAX,
-    HEALTH_PARTITIONS_MAX,
 )
 from cotidal.messages.batch import Batches
+from cotidal.messages.records.metadata import PartitionChangeRecord
 from cotidal.messages.rpc.apis import ApiKey
 from cotidal.messages.rpc.produce import (
     PartitionProduceData,
@@ -40,12 +40,11 @@ from cotidal.messages.rpc.produce import (
     ProduceResponse,
     TopicProduceData,
 )
-from cotidal.node import calls, vitals
+from cotidal.node import calls
 from cotidal.node.effects import Endpoint
 from cotidal.node.happenings import (
     ControllerChanged,
     Happening,
-    Health,
     HighWatermarkRegressed,
     IsrExpanded,
     IsrShrunk,
@@ -56,6 +55,7 @@ from cotidal.node.happenings import (
     record_value,
 )
 from cotidal.node.news import happenings_of
+from cotidal.node.sampler import Sampler
 from cotidal.node.state import NodeState
 from cotidal.settings import effective
 from cotidal.values import (
@@ -63,7 +63,6 @@ from cotidal.values import (
     Millis,
     NodeId,
     Offset,
-    TopicPartition,
     Uuid,
     WallMillis,
     uuid_text,
@@ -95,16 +94,6 @@ class Creating(NamedTuple):
     """The topic, asked of the active controller."""
 
 
-class _Marks(NamedTuple):
-    """What makes a partition worth another line when it changes."""
-
-    ails: bool
-    end_offset: Offset
-    high_watermark: Offset
-    start_offset: Offset
-    isr: tuple[NodeId, ...]
-
-
 class Chronicle:
     __slots__ = (
         "attempts",
@@ -114,8 +103,7 @@ class Chronicle:
         "live_from",
         "next_sample",
         "queue",
-        "sampled",
-        "samples",
+        "sampler",
         "sequence",
         "settled_at",
         "under_way",
@@ -138,9 +126,7 @@ class Chronicle:
         self.live_from = Offset(0)
         """Metadata below was in our log when we started."""
         self.settled_at: Millis | None = None
-        self.samples = 0
-        self.sampled: dict[TopicPartition, tuple[int, _Marks]] = {}
-        """The last sample that named a partition, and what it looked like."""
+        self.sampler = Sampler()
 
 
 def start(state: NodeState, *, incarnation: Uuid, live_from: Offset) -> None:
@@ -162,6 +148,8 @@ def on_record(state: NodeState, record: MetadataRecord, offset: Offset) -> None:
         return
     leads_quorum = isinstance(state.quorum.machine.state.role, Leader)
     tally, me = state.tally, state.config.node_id
+    if not leads_quorum and not _is_ours(state, record):
+        return  # to know what a record means costs as much as to replay it
     for what in happenings_of(state.controller.committed, record, offset):
         match what:
             case IsrShrunk(leader=leader) if leader == me:
@@ -176,6 +164,17 @@ def on_record(state: NodeState, record: MetadataRecord, offset: Offset) -> None:
                 pass
         if leads_quorum:
             tell(state, what)
+
+
+def _is_ours(state: NodeState, record: MetadataRecord) -> bool:
+    """Does it change the ISR of a partition that this node leads, or shall lead?"""
+    if not isinstance(record, PartitionChangeRecord) or record.isr is None:
+        return False
+    if record.leader != LEADER_UNCHANGED:
+        return record.leader == state.config.node_id
+    topic = state.controller.committed.topic_by_id(record.topic_id)
+    before = None if topic is None else topic.partitions.get(record.partition_id)
+    return before is not None and before.leader == state.config.node_id
 
 
 def on_active(state: NodeState, epoch: LeaderEpoch) -> None:
@@ -237,60 +236,6 @@ def tell(state: NodeState, what: Happening) -> None:
         state.control_moved = True
 
 
-# Once a second -----------------------------------------------------------------------------------
-
-
-def _sample(state: NodeState) -> Health:
-    """What is led here; with those partitions that have changed since they were last sampled, or
-    in which somebody lags. Where there is no room for all, those that waited longest come first."""
-    chronicle = state.chronicle
-    chronicle.samples += 1
-    leads = under_replicated = under_min_isr = 0
-    due: list[tuple[int, Replica, Leadership, _Marks]] = []
-    for replica, leadership in vitals.led(state):
-        if replica.partition.topic == EVENTS_TOPIC:
-            continue
-        leads += 1
-        under_replicated += vitals.is_under_replicated(leadership)
-        under_min_isr += vitals.is_under_min_isr(leadership)
-        marks = _marks(replica, leadership)
-        number, before = chronicle.sampled.get(replica.partition, (0, None))
-        if marks.ails or marks != before:
-            due.append((number, replica, leadership, marks))
-    left_out = max(0, len(due) - HEALTH_PARTITIONS_MAX)
-    if left_out:
-        due.sort(key=_last_sampled)
-        del due[HEALTH_PARTITIONS_MAX:]
-    for _, replica, _, marks in due:
-        chronicle.sampled[replica.partition] = (chronicle.samples, marks)
-    if len(chronicle.sampled) > 2 * len(state.hosted):  # of partitions that have gone elsewhere
-        chronicle.sampled = {p: m for p, m in chronicle.sampled.items() if p in state.hosted}
-    return Health(
-        leads,
-        sum(partition.topic != EVENTS_TOPIC for partition in state.hosted),
-        under_replicated,
-        under_min_isr,
-        vitals.offline_replicas(state),
-        state.tally.events_dropped,
-        tuple(vitals.partition_health(each, role, state.now) for _, each, role, _ in due),
-        left_out,
-    )
-
-
-def _marks(replica: Replica, leadership: Leadership) -> _Marks:
-    end = replica.end_offset
-    ails = len(leadership.isr) <= len(leadership.followers)
-    if not ails:
-        for follower in leadership.followers.values():
-            if follower.end_offset < end:
-                ails = True
-    return _Marks(ails, end, replica.high_watermark, replica.start_offset, leadership.isr)
-
-
-def _last_sampled(due: tuple[int, Replica, Leadership, _Marks]) -> int:
-    return due[0]
-
-
 # Writing -----------------------------------------------------------------------------------------
 
 
@@ -299,7 +244,7 @@ def on_ticked(state: NodeState) -> None:
     if chronicle.next_sample is not None and state.now >= chronicle.next_sample:
         chronicle.next_sample = Millis(state.now + SAMPLE_MS)
         if state.serving:
-            tell(state, _sample(state))
+            tell(state, chronicle.sampler.sample(state))
             if chronicle.due is not None and not chronicle.in_flight:
                 chronicle.due = state.now  # with the sample, not a tick later
     if chronicle.due is not None and state.now >= chronicle.due:
@@ -315,8 +260,8 @@ def next_deadline(state: NodeState) -> Millis | None:
 
 def on_written(state: NodeState, response: ProduceResponse) -> None:
     chronicle = state.chronicle
-    answer = response.responses[0].partition_responses[0]
-    if answer.error_code != ErrorCode.NONE:
+    answers = [each for topic in response.responses for each in topic.partition_responses]
+    if not answers or answers[0].error_code != ErrorCode.NONE:
         on_failed(state)
         return
     chronicle.under_way = False
