@@ -86,7 +86,7 @@ COMMITS_KEPT: Final = (
     " or expires"
 )
 ONE_OWNER: Final = "in one generation of a group no partition has two owners"
-GENERATIONS_ASCEND: Final = "what a member is told of generations never goes back"
+GENERATIONS_ASCEND: Final = "the generations in which a member gets assignments never go back"
 MEMBERS_KEPT: Final = "a member that heartbeats in time stays one, wherever the coordinator is"
 
 # transactions

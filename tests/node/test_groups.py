@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from asking import create, delete, produce
+from asking import create, delete, produce, written
 from cotidal.errors import ErrorCode
 from cotidal.limits import COORDINATOR_LOAD_BYTES
 from cotidal.messages.rpc import (
@@ -161,6 +161,22 @@ def test_a_commit_that_takes_too_long_is_refused():
     assert told == ErrorCode.COORDINATOR_NOT_AVAILABLE
     node.release()
     assert fetched(node) == (0, 5), "it was written all the same"
+
+
+def test_an_assignment_that_takes_too_long_is_refused_and_all_join_again():
+    node = node_with_groups(offsets_commit_timeout_ms="2000")
+    joined = member(node)
+    node.send((JOIN, 9, joining(joined.member_id)))
+    again = node.replies[-1].message
+    node.hold = {fx.Append}
+    asked = sync_group.SyncGroupRequest("g", again.generation_id, again.member_id)
+    node.send((SYNC, 5, asked))
+    before = len(node.replies)
+    node.pass_time(2_000)
+    assert len(node.replies) == before + 1
+    assert node.replies[-1].message.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    node.release()
+    assert beat(node, again) == ErrorCode.REBALANCE_IN_PROGRESS
 
 
 def test_a_log_is_loaded_piece_by_piece_and_questions_wait_for_a_moment():
@@ -320,9 +336,12 @@ def test_commits_too_large_for_a_batch_are_refused():
     assert fetched(node) == (0, -1)
 
 
-def test_producers_are_unaffected_by_coordinators():
+def test_producers_do_not_write_where_coordinators_do():
     node = node_with_groups()
-    assert node.ask(*produce(b"x")).responses[0].partition_responses[0].error_code == 0
+    assert written(node.ask(*produce(b"x")))[0] == 0
+    refused = written(node.ask(*produce(b"x", topic="__consumer_offsets")))[0]
+    assert refused == ErrorCode.INVALID_TOPIC_EXCEPTION
+    assert fetched(node.restart()) == (0, -1)
 
 
 REQUESTS: dict[int, Any] = {

@@ -380,10 +380,15 @@ def _obey(state: NodeState, shard: Shard, acts: Acts) -> None:
 
 
 def _tell(state: NodeState, shard: Shard, tell: Tell) -> None:
-    if shard.hosted.replica.high_watermark >= shard.end_offset:
+    if shard.hosted.replica.high_watermark >= shard.end_offset or _says_nothing(tell.answer):
         _answer(shard, tell)
     else:
         shard.in_flight.append(InFlight(shard.end_offset, _deadline(state), tell))
+
+
+def _says_nothing(answer: object) -> bool:
+    """A refusal that reveals nothing of what is decided need not wait for it."""
+    return isinstance(answer, Refusal) and answer.error is ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
 def _answer(shard: Shard, tell: Tell) -> None:
@@ -431,18 +436,20 @@ def _give_up_late(state: NodeState, shard: Shard) -> None:
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
         f"not committed within {state.coordinators.timeout_ms} ms; it may still be",
     )
+    late: list[object] = []
     for position, waits in enumerate(shard.in_flight):
         if waits.deadline == NEVER:
             continue
         if waits.deadline > state.now:
-            return
-        if isinstance(waits.then, Given):
-            continue
-        shard.in_flight[position] = waits._replace(then=Given())
-        if isinstance(waits.then, Tell):
-            _answer(shard, Tell(waits.then.waiter, refused))
+            break
+        if not isinstance(waits.then, Given):
+            late.append(waits.then)
+            shard.in_flight[position] = waits._replace(then=Given())
+    for then in late:
+        if isinstance(then, Tell):
+            _answer(shard, Tell(then.waiter, refused))
         else:
-            _obey(state, shard, shard.machine.on_refused(waits.then, refused, _moment(state)))
+            _obey(state, shard, shard.machine.on_refused(then, refused, _moment(state)))
 
 
 def _deadline(state: NodeState) -> Millis:

@@ -169,6 +169,9 @@ def _admit(
         return Refusal(ErrorCode.INVALID_REQUIRED_ACKS)
     if hosted is None:
         return api.unknown_topic(version)
+    if hosted.coordinated:  # its coordinator would not know of it
+        topic = hosted.replica.partition.topic
+        return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, f"only coordinators write to {topic}")
     batches = written.records or NO_BATCHES
     rules = hosted.record_rules
     if (

@@ -54,6 +54,12 @@ _ROUNDS: Final = {
     "log.retention.check.interval.ms": "1500",
 }
 """What a cluster does by the clock, often enough for a run to see it."""
+_GROUPS: Final = {
+    "offsets.topic.num.partitions": "2",
+    "group.min.session.timeout.ms": "1000",
+    "group.initial.rebalance.delay.ms": "100",
+    "offsets.commit.timeout.ms": "1500",
+}
 _SMALL: Final = {"slow-disk": 1, "clock-jump": 1}
 
 _COMPACTED: Final = {
@@ -99,6 +105,8 @@ class Plan(NamedTuple):
     """Topics are created when every node serves, not as soon as somebody does."""
     consumers: int = 2
     """Every other one has a rack and uses fetch sessions."""
+    members: int = 0
+    """Of consumer groups: every other one in the second group."""
     admin_gap_ms: int = 700
     """Between two changes by the administrator; 0: none."""
     duties: Mapping[str, int] = {}
@@ -298,6 +306,20 @@ PLANS: Final[dict[str, Plan]] = {
                 "metadata.log.max.record.bytes.between.snapshots": "1500",
                 "controller.quorum.auto.join.enable": "true",
             },
+        ),
+        Plan(
+            "groups",
+            "members of two groups come and go and commit, while their coordinators die and move",
+            _PROCESS | _NETWORK | _SMALL | {"kill-all": 1},
+            gap_ms=1_000,
+            down_max=2,
+            acks=(-1,),
+            consumers=0,
+            members=6,
+            partitions=4,
+            admin_gap_ms=0,
+            duties={"prefer": 4, "reassign": 2},
+            settings=_ROUNDS | _GROUPS,
         ),
         Plan(
             "beyond",

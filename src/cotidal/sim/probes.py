@@ -36,6 +36,15 @@ STALE_CLIENT: Final = "a fetch refused with UNKNOWN_LEADER_EPOCH"
 DELETED_BELOW: Final = "a fetch refused with OFFSET_OUT_OF_RANGE"
 RECREATED: Final = "a topic is written to and read under the name of a deleted one"
 
+# What members of groups meet
+
+GROUP_REBALANCED: Final = "a member of a group gets an assignment"
+MEMBER_LEFT: Final = "a member leaves its group"
+MEMBER_FELL_SILENT: Final = "a member of a group falls silent"
+MOVED_COORDINATOR: Final = "a member refused with NOT_COORDINATOR"
+UNKNOWN_MEMBER: Final = "a member refused with UNKNOWN_MEMBER_ID"
+UNCOMMITTED: Final = "a member refused with COORDINATOR_NOT_AVAILABLE"
+
 # What leaders, followers and the controller meet
 
 ISR_OF_ONE: Final = "an ISR shrinks to one"
@@ -92,6 +101,12 @@ SITUATIONS: Final = (
     Situation(STALE_CLIENT, "harsh"),
     Situation(DELETED_BELOW, "harsh"),
     Situation(RECREATED, "controller-only"),
+    Situation(GROUP_REBALANCED, "groups"),
+    Situation(MEMBER_LEFT, "groups"),
+    Situation(MEMBER_FELL_SILENT, "groups"),
+    Situation(MOVED_COORDINATOR, "groups"),
+    Situation(UNKNOWN_MEMBER, "groups"),
+    Situation(UNCOMMITTED, "groups"),
     Situation(ISR_OF_ONE, "harsh"),
     Situation(LEADERLESS, "harsh"),
     Situation(ELR_ELECTED, "harsh"),

@@ -29,6 +29,8 @@ from cotidal.sim.trace import Trace
 from cotidal.sim.violation import Violation, promise_name
 from cotidal.sim.workloads.admin import SCRATCH, Admin
 from cotidal.sim.workloads.consumer import Consumer
+from cotidal.sim.workloads.group_ledger import GroupLedger
+from cotidal.sim.workloads.group_member import GroupMember
 from cotidal.sim.workloads.history import History
 from cotidal.sim.workloads.operator import Operator
 from cotidal.sim.workloads.producer import Producer
@@ -114,6 +116,8 @@ class Run:
         )
         self.producers: list[Producer] = []
         self.consumers: list[Consumer] = []
+        self.members: list[GroupMember] = []
+        self.groups = GroupLedger(may_lose=plan.may_lose)
         self.final = History()
         """What a new consumer reads from beginning to end, when all is over."""
         self.final.may_lose = plan.may_lose
@@ -171,6 +175,8 @@ class Run:
             self.voter_admin.begin()
         for number in range(self.plan.consumers):
             self._add_consumer(f"c{number}", partitions, bold=number % 2 == 1)
+        for number in range(self.plan.members):
+            self._add_member(number, partitions)
 
     def _all_serve(self) -> bool:
         processes = [machine.process for machine in self.world.machines.values()]
@@ -213,6 +219,20 @@ class Run:
         consumer.begin()
         return consumer
 
+    def _add_member(self, number: int, partitions: tuple[TopicPartition, ...]) -> None:
+        """Two groups; the last member of each is a static one."""
+        member = GroupMember(
+            self.world,
+            f"m{number}",
+            f"group-{number % 2}",
+            partitions,
+            self.groups,
+            self.probes,
+            static=number >= self.plan.members - 2,
+        )
+        self.members.append(member)
+        member.begin()
+
     def _endure(self) -> None:
         self.faults_us = self.world.now
         self.nemesis.begin()
@@ -222,6 +242,8 @@ class Run:
     def _heal(self) -> None:
         for producer in self.producers:
             producer.stop()
+        for member in self.members:
+            member.stop()
         self.admin.stop()
         self.scribbler.stop()
         self.operator.stop()
@@ -229,7 +251,7 @@ class Run:
         until = self.world.now + HEALING_US
         while True:
             self.world.run_for(LOOK_US)
-            first = next(missing(self.world, self.producers), None)
+            first = next(missing(self.world, self.producers, self.members), None)
             if first is None:
                 return
             if self.world.now >= until:
@@ -310,6 +332,7 @@ def _defaults(plan: Plan) -> dict[str, str]:
     found = {
         "replica.selector.class": RACK_AWARE,
         "default.replication.factor": str(plan.replication),
+        "offsets.topic.replication.factor": str(plan.replication),
         "num.partitions": "1",
     }
     if plan.nodes > 1:

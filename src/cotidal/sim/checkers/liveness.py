@@ -18,6 +18,7 @@ from cotidal.invariants import (
     PROPOSALS_RESOLVE,
     QUORUM_LEADER_APPEARS,
     REASSIGNMENT_ENDS,
+    REBALANCES_END,
     REPLICAS_CONVERGE,
     STABLE_OFFSET_FOLLOWS,
 )
@@ -30,6 +31,7 @@ from cotidal.sim.checkers.window import (
     quorum_of,
 )
 from cotidal.sim.process import Process
+from cotidal.sim.workloads.group_member import GroupMember
 from cotidal.sim.workloads.producer import Producer
 from cotidal.sim.world import World
 from cotidal.values import NO_NODE, TopicPartition
@@ -38,7 +40,9 @@ Missing = tuple[str, str]
 """The promise, and what is amiss."""
 
 
-def missing(world: World, producers: Sequence[Producer]) -> Iterator[Missing]:
+def missing(
+    world: World, producers: Sequence[Producer], members: Sequence[GroupMember] = ()
+) -> Iterator[Missing]:
     leaders = [process for process in world.running if leads_quorum(process)]
     if len(leaders) != 1:
         told = [process.node_id for process in leaders]
@@ -60,6 +64,9 @@ def missing(world: World, producers: Sequence[Producer]) -> Iterator[Missing]:
     for producer in producers:
         if producer.unanswered:
             yield PRODUCE_IS_ANSWERED, f"{producer.name} waits for {producer.unanswered} batches"
+    for member in members:
+        if not member.settled:
+            yield REBALANCES_END, f"{member.name} has no assignment in its group"
 
 
 def _metadata(world: World, leader: Process) -> Iterator[Missing]:

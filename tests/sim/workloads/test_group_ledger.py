@@ -1,0 +1,58 @@
+"""Each promise about groups, kept and broken."""
+
+from __future__ import annotations
+
+import pytest
+
+from cotidal.invariants import COMMITS_KEPT, GENERATIONS_ASCEND, ONE_OWNER
+from cotidal.sim.violation import Violation, promise_name
+from cotidal.sim.workloads.group_ledger import GroupLedger
+from cotidal.values import TopicPartition
+
+P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+@pytest.fixture
+def ledger() -> GroupLedger:
+    return GroupLedger(may_lose=False)
+
+
+def broken(raised: pytest.ExceptionInfo[Violation]) -> str:
+    return raised.value.name
+
+
+def test_a_partition_has_one_owner_in_a_generation(ledger: GroupLedger) -> None:
+    ledger.on_assigned("g", 1, "a", (P0,))
+    ledger.on_assigned("g", 1, "a", (P0,))
+    ledger.on_assigned("g", 1, "b", (P1,))
+    ledger.on_assigned("h", 1, "b", (P0,))
+    ledger.on_assigned("g", 2, "b", (P0,))
+    with pytest.raises(Violation) as raised:
+        ledger.on_assigned("g", 1, "c", (P1,))
+    assert broken(raised) == promise_name(ONE_OWNER)
+
+
+def test_generations_of_a_member_ascend(ledger: GroupLedger) -> None:
+    ledger.on_assigned("g", 2, "a", (P0,))
+    with pytest.raises(Violation) as raised:
+        ledger.on_assigned("g", 1, "a", (P1,))
+    assert broken(raised) == promise_name(GENERATIONS_ASCEND)
+
+
+def test_a_commit_that_was_acknowledged_before_a_fetch_is_found_by_it(ledger: GroupLedger) -> None:
+    ledger.on_committed("g", P0, 5)
+    ledger.on_committed("g", P0, 4)
+    asked = ledger.highest("g", P0)
+    ledger.on_committed("g", P0, 6)
+    ledger.on_fetched("g", P0, 5, asked)
+    with pytest.raises(Violation) as raised:
+        ledger.on_fetched("g", P0, 4, asked)
+    assert broken(raised) == promise_name(COMMITS_KEPT)
+
+
+def test_where_records_may_be_lost_nothing_is_held_against_a_group() -> None:
+    ledger = GroupLedger(may_lose=True)
+    ledger.on_assigned("g", 1, "a", (P0,))
+    ledger.on_assigned("g", 1, "b", (P0,))
+    ledger.on_fetched("g", P0, 1, 2)
+    assert ledger.assignments == 2
