@@ -24,7 +24,7 @@ class Metric(NamedTuple):
     text: str
     labels: tuple[str, ...] = ()
     kafka: str = ""
-    """The MBean of Apache Kafka that says the same, or nearly: domain, type, name."""
+    """The MBean of Apache Kafka that says the same, or nearly; after a slash: its attribute."""
 
     @property
     def name(self) -> str:
@@ -38,7 +38,7 @@ _REPLICA: Final = ("topic", "partition", "replica")
 _BROKER: Final = "kafka.server:type=ReplicaManager,name="
 _TOPICS: Final = "kafka.server:type=BrokerTopicMetrics,name="
 _CONTROLLER: Final = "kafka.controller:type=KafkaController,name="
-_RAFT: Final = "kafka.server:type=raft-metrics,name="
+_RAFT: Final = "kafka.server:type=raft-metrics / "
 _REQUEST: Final = "kafka.network:type=RequestMetrics,name="
 _LOG: Final = "kafka.log:type=Log,name="
 
@@ -66,15 +66,15 @@ SECTIONS: Final[dict[str, tuple[Metric, ...]]] = {
         Metric("fetch_sessions", _G, "Incremental fetch sessions", (),
                "kafka.server:type=FetchSessionCache,name=NumIncrementalFetchSessions"),
         Metric("connections", _G, "Open connections", (),
-               "kafka.server:type=socket-server-metrics,name=connection-count"),
+               "kafka.server:type=socket-server-metrics / connection-count"),
         Metric("connections_opened", _C, "Connections accepted", (),
-               "kafka.server:type=socket-server-metrics,name=connection-creation-rate"),
+               "kafka.server:type=socket-server-metrics / connection-creation-rate"),
         Metric("connections_refused", _C, "Connections past a bound"),
         Metric("connections_idle_closed", _C, "Connections closed as idle", (),
-               "kafka.server:type=socket-server-metrics,name=expired-connections-killed-count"),
+               "kafka.server:type=socket-server-metrics / expired-connections-killed-count"),
         Metric("malformed_frames", _C, "Requests that could not be read"),
         Metric("held_bytes", _G, "Bytes of requests not yet whole or written", (),
-               "kafka.server:type=socket-server-metrics,name=MemoryPoolUsed"),
+               "kafka.network:type=SocketServer,name=MemoryPoolUsed"),
         Metric("bytes_in", _C, "Bytes read from clients and from other nodes' requests"),
         Metric("bytes_out", _C, "Bytes written to clients and to other nodes as answers"),
         Metric("peer_bytes_in", _C, "Bytes that other nodes answered"),
@@ -119,7 +119,7 @@ SECTIONS: Final[dict[str, tuple[Metric, ...]]] = {
         Metric("replica_lag_seconds_max", _G, "Longest time since a follower of this node was "
                "caught up; one that never was does not count"),
         Metric("replication_throttle_bytes", _G, "Bytes a second of throttled replicas, by this "
-               "node's side", ("role",), "kafka.server:type=LeaderReplication,name=byte-rate"),
+               "node's side", ("role",), "kafka.server:type=LeaderReplication / byte-rate"),
         Metric("replication_throttle_bound_bytes", _G, "What the throttle allows; 2^63 - 1: all",
                ("role",)),
         Metric("truncations", _C, "Times that a follower here cut its log"),
@@ -170,7 +170,7 @@ SECTIONS: Final[dict[str, tuple[Metric, ...]]] = {
         Metric("quorum_high_watermark", _G, "What is committed of it, as this node knows", (),
                _RAFT + "high-watermark"),
         Metric("quorum_applied_offset", _G, "What this node has applied", (),
-               "kafka.server:type=broker-metadata-metrics,name=last-applied-record-offset"),
+               "kafka.server:type=broker-metadata-metrics / last-applied-record-offset"),
         Metric("quorum_replica_lag_records", _G, "Metadata records that another node lacks, told "
                "by the leader", ("replica",)),
     ),
