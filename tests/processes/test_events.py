@@ -30,7 +30,7 @@ class Reader:
         self.events: list[dict[str, Any]] = []
 
     def until(self, condition: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        """The first event that fits, of those that were read or come; the test's time is the bound."""
+        """The first event that fits, of those read or to come; the test's time is the bound."""
         for event in self.events:
             if condition(event):
                 return event
