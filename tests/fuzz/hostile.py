@@ -22,7 +22,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final, NamedTuple
 
-from cotidal.api.registry import APIS
+from cotidal.api.registry import APIS, OURS
 from cotidal.messages.batch import Batches
 from cotidal.messages.rpc.apis import ApiKey
 from cotidal.values import ZERO_UUID, Uuid
@@ -147,6 +147,9 @@ class Input(NamedTuple):
 
 Request = tuple[Module, Message, int]
 
+SERVED = APIS | OURS
+"""What clients may ask, our own included."""
+
 
 @cache
 def served_requests() -> tuple[Request, ...]:
@@ -154,8 +157,8 @@ def served_requests() -> tuple[Request, ...]:
     found: list[Request] = []
     for module in read_modules(SCHEMA):
         for message in module.messages:
-            if message.kind == "request" and message.key in APIS:
-                api = APIS[message.key]
+            api = SERVED.get(-1 if message.key is None else message.key)
+            if message.kind == "request" and api is not None:
                 versions = range(api.oldest, api.newest + 1)
                 found += [(module, message, version) for version in versions]
     return tuple(found)
@@ -204,7 +207,7 @@ class Hostility:
             body = chance.randbytes(chance.choice((0, 1, 9, 20, 300)))
             return Input("noise", struct.pack(">i", len(body)) + body)
         if what < 0.20:
-            key = chance.choice(tuple(APIS))
+            key = chance.choice(tuple(SERVED))
             head = struct.pack(">hhih", key, chance.randrange(14), 1, -1)
             return Input("noise", _framed(head + chance.randbytes(chance.randrange(60))))
         if what < 0.25:

@@ -207,7 +207,7 @@ PLANS: Final[dict[str, Plan]] = {
             nodes=4,
             gap_ms=1_000,
             admin_gap_ms=0,
-            duties={"reassign": 4, "cancel": 1, "throttle": 8, "prefer": 1},
+            duties={"reassign": 4, "cancel": 1, "throttle": 8, "prefer": 1, "stand": 1},
             duty_gap_ms=250,
             settings={"replication.quota.window.num": "4"},  # forgotten within a run
         ),

@@ -24,6 +24,7 @@ from cotidal.messages.rpc.delete_records import (
     DeleteRecordsTopic,
 )
 from cotidal.messages.rpc.describe_log_dirs import DescribeLogDirsRequest
+from cotidal.messages.rpc.describe_replicas import DescribeReplicasRequest
 from cotidal.messages.rpc.elect_leaders import ElectLeadersRequest, TopicPartitions
 from cotidal.messages.rpc.incremental_alter_configs import (
     AlterableConfig,
@@ -90,6 +91,7 @@ class Operator(Client):
             "delete-records": self._delete_records,
             "unregister": self._unregister,
             "look": self._look,
+            "stand": self._stand,
             "err": self._err,
         }
 
@@ -216,6 +218,11 @@ class Operator(Client):
                 listed = ListOffsetsTopic(partition.topic, (wanted,))
                 request = ListOffsetsRequest(replica_id=-1, topics=(listed,))
                 self._send_to_leader("offsets", partition, ApiKey.LIST_OFFSETS, 7, request)
+
+    def _stand(self, partition: TopicPartition) -> None:
+        topics = None if self.draw(2) else (partition.topic,)
+        request = DescribeReplicasRequest(topics)
+        self._send("describe replicas", ApiKey.DESCRIBE_REPLICAS, 0, request)
 
     def _err(self, partition: TopicPartition) -> None:
         wrong = blunder(self.draw, partition.topic, len(self.world.machines))
