@@ -23,6 +23,7 @@ from cotidal.messages.records.group import (
     LegacyOffsetCommitValue,
 )
 from cotidal.values import TopicPartition, Uuid
+from cotidal.wire.record_framing import encode_value
 from group_bench import RULES, GroupBench, committing, join, subscription
 
 
@@ -139,6 +140,15 @@ def test_an_expiry_of_its_own_counts():
     bench.commit_offset(5, retention_ms=5_000)
     bench.advance(RULES.expiry_interval_ms + 1)
     assert bench.offset() is None
+
+
+def test_an_expiry_past_the_end_of_time_is_the_end_of_time():
+    bench = GroupBench()
+    bench.commit_offset(5, retention_ms=2**63 - 1)
+    (record,) = bench.committed
+    assert encode_value(record.value), "it can be written down"
+    bench.advance(RULES.expiry_interval_ms + 1)
+    assert bench.offset() == 5
 
 
 def test_a_stable_group_keeps_the_offsets_of_topics_that_it_subscribes_to():

@@ -33,6 +33,8 @@ from cotidal.errors import ErrorCode, Refusal
 from cotidal.messages.records.group import OffsetCommitValue
 from cotidal.values import Millis, TopicPartition, WallMillis
 
+TIME_MAX_MS: Final = 2**63 - 1
+"""The last moment that a record can name: a client may ask for any retention."""
 TOMBSTONES_PER_WRITE: Final = 1_000
 """Records of one batch that take offsets away: far below the largest batch, whatever the names."""
 
@@ -82,7 +84,7 @@ def _value(each: Commit, retention_ms: int | None, wall: WallMillis) -> OffsetCo
         leader_epoch=each.leader_epoch,
         metadata=each.metadata,
         commit_timestamp=wall,
-        expire_timestamp=-1 if retention_ms is None else wall + retention_ms,
+        expire_timestamp=-1 if retention_ms is None else min(wall + retention_ms, TIME_MAX_MS),
         topic_id=each.topic_id,
     )
 
