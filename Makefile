@@ -22,8 +22,8 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)        ## the story: three brokers, records, a leader killed, nothing lost
 	@$(BIN)/python -m demo
 
-up: $(READY)          ## a cluster in the foreground on localhost:9092
-	@$(BIN)/cotidal up --brokers 1
+up: $(READY)          ## three brokers in the foreground, from localhost:9092 on
+	@$(BIN)/cotidal up
 
 test: lint            ## what CI runs: static checks, unit, processes, clients
 	@$(PYTEST) -n 2 -m 'not slow and not interop' tests

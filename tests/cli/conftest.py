@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
+from bench.server import free_ports
 from cotidal.testing.cluster import Cluster
 
 PYTHON = [sys.executable, "-W", "error", "-m", "cotidal"]
@@ -45,7 +46,10 @@ def launch(*arguments: str, **variables: str) -> subprocess.Popen[str]:
 
 
 def launch_up(*arguments: str, **variables: str) -> tuple[subprocess.Popen[str], str]:
-    """``cotidal up`` as a process, and the line in which it says that it is up."""
+    """``cotidal up`` as a process, and the line in which it says that it is up. One broker, unless
+    a test says otherwise."""
+    if "--brokers" not in arguments:
+        arguments = ("--brokers", "1", *arguments)
     process = launch("up", *arguments, **variables)
     assert process.stdout is not None
     for line in process.stdout:
@@ -146,7 +150,8 @@ def start_process() -> Iterator[Callable[..., subprocess.Popen[str]]]:
 
 @pytest.fixture
 def port() -> int:
-    return free_port()
+    """Free, and so are the next few: a cluster listens on them."""
+    return free_ports(3)[0]
 
 
 @pytest.fixture

@@ -16,8 +16,12 @@ from cotidal.broker.local import (
     Layout,
     client_ports,
     configure,
+    node_directory,
+    numbers,
     ports_beside,
+    prepare,
 )
+from cotidal.cli.up import how_many
 
 Up = Callable[..., Any]
 
@@ -94,6 +98,19 @@ def test_an_ephemeral_cluster_leaves_nothing_behind(
     assert [path.name.startswith("cotidal-") for path in tmp_path.iterdir()] == [True]
     assert stop(process) == (0, "cotidal has stopped\n")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_there_are_three_brokers_unless_the_data_say_otherwise(data_dir: Path) -> None:
+    new, one, with_controllers = (str(data_dir / each) for each in ("new", "one", "many"))
+    prepare(one, node_id=1)
+    for number in numbers(Layout(2, 3)):
+        prepare(node_directory(with_controllers, number), node_id=number)
+    assert how_many(None, None, None) == (3, 0)
+    assert how_many(None, None, new) == (3, 0)
+    assert how_many(None, "3", new) == (3, 3)
+    assert how_many(None, None, one) == (1, 0)
+    assert how_many(None, None, with_controllers) == (2, 3)
+    assert how_many(5, None, with_controllers) == (5, 0), "which is refused later, in a sentence"
 
 
 def test_a_port_that_was_asked_for_and_is_taken_is_refused(cotidal: Any, data_dir: Path) -> None:

@@ -183,6 +183,11 @@ def count_nodes(path: str) -> Layout | None:
     return Layout(brokers, len(held) - brokers) if held else None
 
 
+def held_in(path: str) -> Layout | None:
+    """Whose data is here, of one node or of several; None where there is none."""
+    return Layout(1, 0) if is_formatted(OsFiles(), path) else count_nodes(path)
+
+
 def _prepare_one(path: str) -> None:
     held = count_nodes(path)
     if held is not None:

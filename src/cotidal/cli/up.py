@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from cotidal.broker.listeners import Listener
 
 DEFAULT_DATA: Final = "cotidal-data"
+DEFAULT_BROKERS: Final = 3
 EACH_ITS_OWN: Final = (
     "node.id",
     "listeners",
@@ -37,25 +38,23 @@ EACH_ITS_OWN: Final = (
 @click.command(
     cls=Verb,
     examples=(
-        ("a broker on localhost:9092, with its data in ./cotidal-data", "cotidal up"),
-        ("three brokers, each a process of its own", "cotidal up --brokers 3"),
+        ("three brokers from localhost:9092 on, with their data in ./cotidal-data", "cotidal up"),
+        ("one broker, in one process", "cotidal up --brokers 1"),
         (
             "with controllers of their own, as large clusters have them",
-            "cotidal up --brokers 3 --controllers 3",
+            "cotidal up --controllers 3",
         ),
         ("somewhere else", "cotidal up --port 19092 --data /var/tmp/kafka"),
         ("one that leaves nothing behind", "cotidal up --ephemeral"),
         ("with a setting of your own", "cotidal up --override num.partitions=3"),
-        ("to be disturbed by `cotidal chaos`", "cotidal up --brokers 3 --chaos"),
+        ("to be disturbed by `cotidal chaos`", "cotidal up --chaos"),
     ),
 )
 @click.option(
     "--brokers",
     type=click.IntRange(1, 100),
     metavar="N",
-    default=1,
-    show_default=True,
-    help="How many brokers.",
+    help=f"How many brokers.  [default: as many as have data there, or {DEFAULT_BROKERS}]",
 )
 @click.option(
     "--controllers",
@@ -76,7 +75,7 @@ EACH_ITS_OWN: Final = (
 @click.option("--console-port", type=int, metavar="PORT", help="Not there yet.")
 @click.option("--override", metavar="NAME=VALUE", multiple=True, help="A broker setting.")
 def command(
-    brokers: int,
+    brokers: int | None,
     controllers: str | None,
     data: str | None,
     port: int | None,
@@ -94,7 +93,8 @@ def command(
         raise Failed("the console is not there yet; leave --console-port out", status=2)
     if ephemeral and data is not None:
         raise click.UsageError("--ephemeral keeps no data: leave --data out")
-    beside = int(controllers or 0)
+    asked = os.path.abspath(data or DEFAULT_DATA)
+    brokers, beside = how_many(brokers, controllers, None if ephemeral else asked)
     if chaos and brokers + beside == 1:
         raise click.UsageError("one broker has no links to disturb: add --brokers 3")
     overrides = {"cotidal.events.enable": "true"} | parse_settings(override)
@@ -104,7 +104,7 @@ def command(
                 raise click.UsageError(f"each of {brokers + beside} nodes has a {name} of its own")
     check({"node.id": "1"} | overrides)  # a mistake leaves nothing behind
     with ExitStack() as cleanup:
-        path = ephemeral_directory(cleanup) if ephemeral else os.path.abspath(data or DEFAULT_DATA)
+        path = ephemeral_directory(cleanup) if ephemeral else asked
         kept = "no data is kept" if ephemeral else f"data in {path}"
         if ephemeral and chaos:
             kept = f"data in {path} until then"
@@ -112,6 +112,18 @@ def command(
         if status == 0:
             click.echo("cotidal has stopped" + ("" if ephemeral else f"; its data stays in {path}"))
         return status
+
+
+def how_many(brokers: int | None, controllers: str | None, path: str | None) -> tuple[int, int]:
+    """Brokers, and controllers beside them: as asked, else as in the data that is there."""
+    from cotidal.broker.local import held_in
+
+    held = None if path is None else held_in(path)
+    if held is None:
+        return brokers or DEFAULT_BROKERS, int(controllers or 0)
+    if brokers is None and controllers is None:
+        return held
+    return brokers or held.brokers, int(controllers or 0)
 
 
 def run(

@@ -13,7 +13,6 @@ coordinator takes a guard first; a marker or another opening in between makes it
 
 from __future__ import annotations
 
-from collections import deque
 from typing import NamedTuple
 
 from cotidal.messages.producers import AbortedTransaction
@@ -42,9 +41,9 @@ class Transactions:
     def __init__(self) -> None:
         self._open: dict[ProducerId, Offset] = {}
         """Ascending in first offset, as batches are."""
-        self._unsettled: deque[Unsettled] = deque()
+        self._unsettled: list[Unsettled] = []
         """Ascending in marker offset."""
-        self._aborted: deque[AbortedTransaction] = deque()
+        self._aborted: list[AbortedTransaction] = []
         """To be entered in the index once their markers are written."""
         self._guards: dict[ProducerId, Guard] = {}
         self._guards_given = 0
@@ -83,7 +82,7 @@ class Transactions:
     def settle(self, high_watermark: Offset) -> None:
         """T2: these markers are committed."""
         while self._unsettled and self._unsettled[0].marker_offset < high_watermark:
-            self._unsettled.popleft()
+            del self._unsettled[0]
         self._find_first()
 
     def stable(self, high_watermark: Offset) -> Offset:
@@ -95,7 +94,7 @@ class Transactions:
         """Those whose markers are written now, in their order."""
         taken: list[AbortedTransaction] = []
         while self._aborted and self._aborted[0].last_offset < end_offset:
-            taken.append(self._aborted.popleft())
+            taken.append(self._aborted.pop(0))
         return tuple(taken)
 
     # T6
