@@ -50,6 +50,7 @@ def run(
 ) -> Outcome:
     """``mutant``: a bug of tests/mutants, planted in the copy of the product that is run."""
     environment = {}
+    home.mkdir(exist_ok=True)
     if mutant is not None:
         from tests.mutants.catalogue import MUTANTS
         from tests.mutants.mutant import plant

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from confluent_kafka import Consumer, KafkaError, Message, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
 from confluent_kafka import TopicPartition as Place
 
 from cotidal.invariants import CONSUMED_NEVER_CHANGES, IDEMPOTENT_ONCE, OFFSETS_CONTIGUOUS
@@ -101,12 +101,20 @@ class Writer:
             self._next += 1
             self._made[number] = now_us()
             self._history.sent += 1
-            self._producer.produce(
-                TOPIC,
-                b"%d" % number,
-                partition=number % self._partitions,
-                on_delivery=self._on_delivery,
-            )
+            try:
+                self._producer.produce(
+                    TOPIC,
+                    b"%d" % number,
+                    partition=number % self._partitions,
+                    on_delivery=self._on_delivery,
+                )
+            except KafkaException as wrong:
+                raise self._stopped(wrong.args[0]) from wrong
+
+    def _stopped(self, error: KafkaError) -> Violation:
+        """An idempotent writer gives up when its sequence does not go on where it ended: what it
+        was acknowledged is not there, or is there twice."""
+        return Violation(IDEMPOTENT_ONCE, f"{self.name} was told {error.str()}")
 
     def poll(self) -> None:
         self._producer.poll(0)
@@ -118,7 +126,7 @@ class Writer:
             self._history.unknown += 1
             self.failed[error.name()] = self.failed.get(error.name(), 0) + 1
             if error.fatal():
-                raise Violation(IDEMPOTENT_ONCE, f"{self.name} was told {error.str()}")
+                raise self._stopped(error)
             return
         self.acked += 1
         partition = TopicPartition(TOPIC, message.partition() or 0)
@@ -150,6 +158,7 @@ class Reader:
                 "enable.auto.commit": False,
                 "auto.offset.reset": "error",
                 "client.rack": rack,
+                "isolation.level": "read_committed" if rack else "read_uncommitted",
                 "fetch.wait.max.ms": 100,
                 "fetch.error.backoff.ms": 50,
                 "check.crcs": True,

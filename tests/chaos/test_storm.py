@@ -30,6 +30,30 @@ def test_nothing_is_lost_in_a_short_storm(tmp_path: Path) -> None:
     assert [level.lost for level in outcome.levels if "all" in level.name] == [0, 0]
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    ("mutant", "seed", "broken"),
+    [
+        ("acks-before-high-watermark", 247, {"LEADER_HOLDS_ACKED", "ACKED_IS_KEPT"}),
+        ("consumers-read-to-the-end", 247, {"CONSUMED_NEVER_CHANGES"}),
+        ("follower-forgets-producers", 2, {"IDEMPOTENT_ONCE"}),
+        ("duplicate-written-twice", 2, {"IDEMPOTENT_ONCE"}),
+    ],
+)
+def test_a_planted_bug_is_found_on_real_processes(
+    tmp_path: Path, mutant: str, seed: int, broken: set[str]
+) -> None:
+    """A schedule does not say what processes are doing when it strikes: three attempts."""
+    outcomes = (
+        run(tmp_path / str(attempt), seed=seed, faults=40, mutant=mutant) for attempt in range(3)
+    )
+    found = next((outcome for outcome in outcomes if outcome.broken is not None), None)
+    assert found is not None
+    # Whoever lost an acknowledged record may also find that an idempotent writer cannot go on.
+    assert found.broken in broken | {"IDEMPOTENT_ONCE"}, found.sentence
+
+
 class Recorder(ProcessCluster):
     """A cluster of which only the orders are kept."""
 
