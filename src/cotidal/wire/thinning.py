@@ -46,7 +46,11 @@ def record_bytes(header: BatchHeader, batch: bytes) -> bytes:
 
 
 def record_spans(header: BatchHeader, data: bytes) -> list[Span]:
-    """Every record of a batch, told without its value and headers. MalformedFrame if it cannot."""
+    """Every record of a batch, told without its value and headers. MalformedFrame if it cannot.
+
+    Numbers of one byte or two, which most are, are read in place: a call for each would take more
+    than half the time of a compaction.
+    """
     if header.record_count * RECORD_BYTES_MIN > len(data):
         raise MalformedFrame(f"a batch claims {header.record_count} records in {len(data)} bytes")
     spans: list[Span] = []
@@ -55,7 +59,14 @@ def record_spans(header: BatchHeader, data: bytes) -> list[Span]:
     try:
         for _ in range(header.record_count):
             start = pos
-            length, pos = read_varint(data, pos)
+            byte, second = data[pos], data[pos + 1]
+            if byte < 0x80:
+                length, pos = (byte >> 1) ^ -(byte & 1), pos + 1
+            elif second < 0x80:
+                byte = byte & 0x7F | second << 7
+                length, pos = (byte >> 1) ^ -(byte & 1), pos + 2
+            else:
+                length, pos = read_varint(data, pos)
             end = pos + length
             if length < 0 or end > size:
                 raise cut_short("a record", length, size - pos)
@@ -64,16 +75,27 @@ def record_spans(header: BatchHeader, data: bytes) -> list[Span]:
                 timestamp_delta, pos = (byte >> 1) ^ -(byte & 1), pos + 2
             else:
                 timestamp_delta, pos = read_varlong(data, pos + 1)
-            offset_delta, pos = read_varint(data, pos)
-            length, pos = read_varint(data, pos)
+            byte, second = data[pos], data[pos + 1]
+            if byte < 0x80:
+                offset_delta, pos = (byte >> 1) ^ -(byte & 1), pos + 1
+            elif second < 0x80:
+                byte = byte & 0x7F | second << 7
+                offset_delta, pos = (byte >> 1) ^ -(byte & 1), pos + 2
+            else:
+                offset_delta, pos = read_varint(data, pos)
+            byte = data[pos]
+            if byte < 0x80:
+                length, pos = (byte >> 1) ^ -(byte & 1), pos + 1
+            else:
+                length, pos = read_varint(data, pos)
             key = None
             if length >= 0:
                 key = data[pos : pos + length]
                 pos += length
-            length, _ = read_varint(data, pos)
-            if pos > end:
+            if pos >= end:
                 raise cut_short("a field of a record", pos - start, end - start)
-            spans.append((start, end, timestamp_delta, offset_delta, key, length >= 0))
+            # A length of -1 stands as the byte 1; any other negative one counts as null too.
+            spans.append((start, end, timestamp_delta, offset_delta, key, not data[pos] & 1))
             pos = end
     except IndexError:
         raise MalformedFrame("the records of a batch end within a field") from None
