@@ -56,7 +56,10 @@ def command(
     as_json: bool,
     bootstrap: str,
 ) -> None:
-    """Print what the cluster tells of itself in __cotidal_events (cotidal.events.enable)."""
+    """Tell what has happened to replication.
+
+    Read from the topic __cotidal_events, which the brokers write (cotidal.events.enable).
+    """
     from cotidal.cli.consume import print_records
     from cotidal.cli.progress import Progress
     from cotidal.client.cluster import Cluster

@@ -74,7 +74,7 @@ def build() -> str:
         ("add it up", "cotidal sim tally runs.jsonl"),
     ),
 )
-@click.argument("files", type=click.Path(dir_okay=False, exists=True), nargs=-1, required=True)
+@click.argument("files", type=click.Path(), nargs=-1, required=True)
 @json_option
 def tally(files: tuple[str, ...], as_json: bool) -> None:
     """Add up what `sim run --tally` wrote down: seeds, steps and failures of every plan.
@@ -115,7 +115,11 @@ def _totals(files: tuple[str, ...]) -> list[Total]:
 
     parts = []
     for path in files:
-        with open(path, encoding="utf-8") as file:
+        try:
+            file = open(path, encoding="utf-8")  # noqa: SIM115 - closed below
+        except OSError as wrong:
+            raise Failed(f"{path}: {wrong.strerror}", status=2) from None
+        with file:
             for number, line in enumerate(file, 1):
                 try:
                     parts.append(parse_line(line))
