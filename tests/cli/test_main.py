@@ -124,12 +124,6 @@ def test_an_unreachable_cluster_is_one_sentence_that_says_what_to_do(offline: An
     )
 
 
-def test_groups_are_said_to_be_missing(offline: Any) -> None:
-    outcome = offline("consume", "t", "--group", "g")
-    assert outcome.status == 1
-    assert "consumer groups are not there yet" in outcome.err
-
-
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_a_shell_gets_its_completion_script(shell: str, offline: Any) -> None:
     outcome = offline("completion", shell)
