@@ -33,9 +33,8 @@ class Listener(Watcher):
                         self.heard += [json.loads(record.value or b"") for record in records]
 
 
-def heard(seed: int, plan: str) -> list[dict[str, Any]]:
-    known = PLANS[plan]
-    run = Run(seed, known._replace(settings={**known.settings, "cotidal.events.enable": "true"}))
+def heard(seed: int) -> list[dict[str, Any]]:
+    run = Run(seed, PLANS["telling"])
     listener = Listener()
     run.world.watchers.append(listener)
     outcome = run.go()
@@ -45,7 +44,7 @@ def heard(seed: int, plan: str) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_what_befalls_a_simulated_cluster_is_told(seed: int) -> None:
-    told = heard(seed, "mild")
+    told = heard(seed)
     for each in told:
         assert violations(each, EVENTS) == []
     kinds = Counter(each["kind"] for each in told)
@@ -58,12 +57,12 @@ def test_what_befalls_a_simulated_cluster_is_told(seed: int) -> None:
 
 
 def test_the_same_seed_tells_the_same() -> None:
-    assert heard(3, "mild") == heard(3, "mild")
+    assert heard(3) == heard(3)
 
 
 def test_a_happening_has_a_number_that_no_other_has() -> None:
     by_number: dict[tuple[str, int], set[str]] = {}
-    for each in heard(4, "harsh"):
+    for each in heard(4):
         number = (each["incarnation"], each["sequence"])
         by_number.setdefault(number, set()).add(json.dumps(each))
     assert all(len(told) == 1 for told in by_number.values()), "a second attempt says the same"

@@ -142,6 +142,14 @@ PLANS: Final[dict[str, Plan]] = {
             settings=_ROUNDS,
         ),
         Plan(
+            "telling",
+            "nodes and their network fail while they tell of it in __cotidal_events",
+            _PROCESS | _NETWORK | _SMALL,
+            gap_ms=700,
+            duties=_DUTIES,
+            settings=_ROUNDS | {"cotidal.events.enable": "true"},
+        ),
+        Plan(
             "wide",
             "five nodes: two replicas of a partition may be down while the quorum lives",
             _PROCESS | _NETWORK | _SMALL,
