@@ -126,6 +126,8 @@ def test_reader_is_told_the_aborted_transactions_it_will_meet(shelf: Shelf) -> N
         assert log.aborted_between(Offset(5), Offset(14)) == (second,)
         assert log.aborted_between(Offset(23), Offset(25)) == ()
         assert log.aborted_between(Offset(0), Offset(3)) == (first,)
+        assert log.aborted_beside(Offset(0), Offset(25)) == (first, second), "a read ends earlier"
+        assert log.aborted_beside(Offset(0), Offset(1)) == (first,)
         log.close()
         log = shelf.open()
     # one record of version 0, in the segment that holds its marker

@@ -5,6 +5,7 @@ from __future__ import annotations
 from asking import DELETE_TOPICS, fetch, node_with, produce, read
 from cotidal.errors import ErrorCode
 from cotidal.limits import FETCH_SESSION_IDLE_MS, FETCH_SESSIONS_MAX
+from cotidal.messages.producers import AbortedTransaction
 from cotidal.messages.rpc.apis import ApiKey
 from cotidal.messages.rpc.delete_records import (
     DeleteRecordsPartition,
@@ -15,6 +16,7 @@ from cotidal.messages.rpc.delete_topics import DeleteTopicsRequest, DeleteTopicS
 from cotidal.messages.rpc.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
 from cotidal.node.effects import Read
 from cotidal.node.events import ConnectionId, ConnectionLost, ReadDone
+from cotidal.values import Offset, ProducerId
 from cotidal.wire.batch import read_batches
 from lone_node import LoneNode
 
@@ -99,8 +101,6 @@ def test_what_the_disk_cannot_read_is_refused_and_nothing_is_served() -> None:
     node.send(fetch(0))
     held = node.held.popleft()
     node.hold.clear()
-    from cotidal.node.events import ReadDone
-
     node.tell(ReadDone(held.token, ("crc mismatch at byte 61",)))
     assert error(node) == ErrorCode.KAFKA_STORAGE_ERROR
     assert read(node.replies[-1].message) == b""
@@ -275,3 +275,19 @@ def test_no_answer_is_larger_than_fetch_max_bytes_and_none_waits_for_more() -> N
     before = len(node.replies)
     node.release()
     assert len(node.replies) == before + 1
+
+
+def test_a_reader_of_committed_records_is_told_which_to_leave_out() -> None:
+    node = node_with()
+    node.ask(*produce(b"a"))
+    aborted = AbortedTransaction(ProducerId(7), Offset(0), Offset(4), Offset(5))
+    for isolation_level, told in ((1, ((7, 0),)), (0, None)):
+        node.hold = {Read}
+        key, version, message = fetch(0)
+        node.send((key, version, message._replace(isolation_level=isolation_level)))
+        held = node.held.popleft()
+        node.hold.clear()
+        assert held.committed is bool(isolation_level)
+        node.tell(ReadDone(held.token, (b"records",), ((aborted,),) if held.committed else ()))
+        (partition,) = node.replies[-1].message.responses[0].partitions
+        assert partition.aborted_transactions == told

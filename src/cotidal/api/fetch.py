@@ -1,7 +1,7 @@
 """Fetch (key 1), versions 4-18.
 
 KIP-227 sessions, KIP-320 leader epochs, KIP-392 preferred read replicas (from 11 on), KIP-516 topic
-ids (from 13 on), KIP-595 diverging epochs. Not served yet: aborted transactions (none exist),
+ids (from 13 on), KIP-595 diverging epochs, KIP-98 aborted transactions. Not served here:
 snapshots. Version differences end in this file.
 """
 
@@ -13,6 +13,8 @@ from cotidal.core.partition.epochs import EpochEnd
 from cotidal.core.partition.follower import Question
 from cotidal.errors import ErrorCode
 from cotidal.messages.batch import NO_BATCHES, Batches
+from cotidal.messages.producers import AbortedTransaction
+from cotidal.messages.rpc.fetch import AbortedTransaction as Aborted
 from cotidal.messages.rpc.fetch import (
     EpochEndOffset,
     FetchableTopicResponse,
@@ -102,13 +104,17 @@ def partition_read(
     last_stable_offset: Offset,
     log_start_offset: Offset,
     data: bytes | memoryview,
+    aborted: tuple[AbortedTransaction, ...] | None = None,
 ) -> PartitionData:
+    """``aborted``: what a read_committed consumer is to leave out; None for any other."""
     return PartitionData(
         partition_index=partition,
         high_watermark=high_watermark,
         last_stable_offset=last_stable_offset,
         log_start_offset=log_start_offset,
-        aborted_transactions=None,
+        aborted_transactions=None
+        if aborted is None
+        else tuple(Aborted(each.producer_id, each.first_offset) for each in aborted),
         records=Batches((), data) if data else NO_BATCHES,
     )
 

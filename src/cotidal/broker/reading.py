@@ -23,6 +23,7 @@ from cotidal.broker.worker import Done, Failed, Outcome, Worker
 from cotidal.limits import READ_STALL_MS
 from cotidal.log.failure import LogError, LogOffline, OutOfRange
 from cotidal.log.log import Log
+from cotidal.messages.producers import AbortedTransaction
 from cotidal.node.effects import Read, Want
 from cotidal.node.events import Event, ReadDone
 from cotidal.values import TopicPartition
@@ -36,18 +37,24 @@ Result = bytes | memoryview | str
 class _Answer:
     """A Read on its way."""
 
-    __slots__ = ("effect", "found", "left", "promised", "results")
+    __slots__ = ("aborted", "effect", "found", "left", "promised", "results")
 
     def __init__(self, effect: Read, room: int) -> None:
         self.effect = effect
         self.results: list[Result] = []
+        self.aborted: list[tuple[AbortedTransaction, ...]] = []
+        """For each result; stays empty if nobody has asked."""
         asked = sum(max(want.max_bytes, 0) for want in effect.wants)
         self.left = self.promised = min(effect.max_bytes, asked, max(room, 0))
         self.found = False
         """Something was read: what follows need not be a whole batch."""
 
-    def add(self, data: Result) -> None:
+    def add(self, data: Result, log: Log | None = None) -> None:
+        want = self.effect.wants[len(self.results)]
         self.results.append(data)
+        if self.effect.committed:
+            found = () if log is None else log.aborted_beside(want.offset, want.below)
+            self.aborted.append(found if data else ())
         if data and not isinstance(data, str):
             self.left -= len(data)
             self.found = True
@@ -110,7 +117,7 @@ class Reading:
             if not self._in_hand:
                 self._loop.call_soon(self._hand_over)
             self._in_hand += sum(map(len, answer.results))
-        self._post(ReadDone(effect.token, tuple(answer.results)))
+        self._post(ReadDone(effect.token, tuple(answer.results), tuple(answer.aborted)))
 
     def _hand_over(self) -> None:
         self._in_hand = 0
@@ -118,7 +125,7 @@ class Reading:
     def _read_warm(self, answer: _Answer, lane: Lane, log: Log, want: Want) -> None:
         begun = perf_counter()
         try:
-            answer.add(_read(log, want, answer))
+            answer.add(_read(log, want, answer), log)
         except (LogError, OSError) as error:
             self._refuse(answer, lane, error)
         if perf_counter() - begun > READ_STALL_MS / 1000:
@@ -127,7 +134,7 @@ class Reading:
     def _read_cold(self, answer: _Answer, lane: Lane, outcome: Outcome[bytes | memoryview]) -> None:
         match outcome:
             case Done(data):
-                answer.add(data)
+                answer.add(data, lane.log)
             case Failed(LogError() | OSError() as error):
                 self._refuse(answer, lane, error)
             case Failed(error):

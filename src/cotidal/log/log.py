@@ -368,6 +368,13 @@ class Log:
                     return tuple(found)
         return tuple(found)
 
+    def aborted_beside(self, offset: Offset, below: Offset) -> tuple[AbortedTransaction, ...]:
+        """Those that a reader must know who is given what ``read`` finds at ``offset``: a read ends
+        with its segment."""
+        number = self._row.number_of(offset)
+        end = Offset(self._row.end_of(number, self._end))
+        return self.aborted_between(offset, min(below, end))
+
     # reading
 
     def read(

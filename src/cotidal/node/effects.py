@@ -73,6 +73,8 @@ class Read(NamedTuple):
     wants: tuple[Want, ...]
     max_bytes: int
     """In all. What no longer fits is answered with nothing."""
+    committed: bool = False
+    """With the aborted transactions among what is read."""
 
 
 class FindTime(NamedTuple):

@@ -12,6 +12,7 @@ from typing import NamedTuple, NewType, TypeAlias
 
 from cotidal.core.quorum.log_view import SnapshotId
 from cotidal.messages.batch import BatchHeader, Marker
+from cotidal.messages.producers import AbortedTransaction
 from cotidal.node.effects import CallToken, Found, MetadataBatch, PersistToken, ReadToken
 from cotidal.values import EpochEntry, NodeId, Offset, TopicPartition, Uuid, WallMillis
 
@@ -136,6 +137,8 @@ class ReadDone(NamedTuple):
 
     token: ReadToken
     results: tuple[bytes | memoryview | str, ...]
+    aborted: tuple[tuple[AbortedTransaction, ...], ...] = ()
+    """For each result, if they were asked for."""
 
 
 class TimeFound(NamedTuple):

@@ -24,6 +24,7 @@ from cotidal.api import fetch as api
 from cotidal.core.partition.leader import FollowerFetched, on_follower_fetched
 from cotidal.core.partition.nearest import select_read_replica
 from cotidal.core.partition.reading import (
+    READ_COMMITTED,
     Diverged,
     Granted,
     admit_fetch,
@@ -31,6 +32,7 @@ from cotidal.core.partition.reading import (
 )
 from cotidal.errors import ErrorCode, Refusal
 from cotidal.limits import FETCH_WAIT_MAX_MS
+from cotidal.messages.producers import AbortedTransaction
 from cotidal.messages.rpc.fetch import FetchRequest, PartitionData
 from cotidal.node import throttles
 from cotidal.node.connections import Slot
@@ -170,6 +172,7 @@ def on_read_done(state: NodeState, pending: PendingFetch, event: ReadDone) -> No
     total = 0
     data: dict[int, bytes | memoryview | str] = {}
     read, pending.reading = pending.reading, []
+    aborted = dict(zip(read, event.aborted, strict=False))
     for position, result in zip(read, event.results, strict=True):
         if isinstance(result, str):
             pending.urgent = True
@@ -178,7 +181,7 @@ def on_read_done(state: NodeState, pending: PendingFetch, event: ReadDone) -> No
         data[position] = result
         total += len(result)
     if total >= pending.min_bytes or pending.urgent or state.now >= pending.deadline:
-        _answer(state, pending, data)
+        _answer(state, pending, data, aborted)
     else:
         _park(state, pending, missing_bytes=pending.min_bytes - total)
 
@@ -302,9 +305,11 @@ def _evaluate(state: NodeState, pending: PendingFetch) -> None:
     if replica is not None and replica.is_news:
         _tell_leaders(state, pending, replica)
     if wants:
-        state.out.append(Read(state.next_read_token(pending), tuple(wants), pending.max_bytes))
+        token = state.next_read_token(pending)
+        committed = pending.isolation_level == READ_COMMITTED and replica is None
+        state.out.append(Read(token, tuple(wants), pending.max_bytes, committed))
     elif pending.urgent or pending.min_bytes <= 0 or state.now >= pending.deadline:
-        _answer(state, pending, {})
+        _answer(state, pending, {}, {})
     else:
         _park(state, pending, missing_bytes=pending.min_bytes)
 
@@ -388,7 +393,10 @@ def _unpark(pending: PendingFetch) -> None:
 
 
 def _answer(
-    state: NodeState, pending: PendingFetch, data: dict[int, bytes | memoryview | str]
+    state: NodeState,
+    pending: PendingFetch,
+    data: dict[int, bytes | memoryview | str],
+    aborted: dict[int, tuple[AbortedTransaction, ...]],
 ) -> None:
     pending.answered = True
     topics: list[tuple[str, Uuid, list[PartitionData]]] = []
@@ -396,7 +404,7 @@ def _answer(
     served: list[FetchedPartition] = []
     for position, asked in enumerate(pending.asked):
         fetched = asked.fetched
-        told = _partition_data(asked, data.get(position, b""))
+        told = _partition_data(asked, data.get(position, b""), aborted.get(position))
         has_data = bool(data.get(position))
         if pending.incremental and not has_data and not _is_news(fetched, told):
             continue
@@ -451,7 +459,11 @@ def _is_news(fetched: FetchedPartition, told: PartitionData) -> bool:
     )
 
 
-def _partition_data(asked: Asked, data: bytes | memoryview | str) -> PartitionData:
+def _partition_data(
+    asked: Asked,
+    data: bytes | memoryview | str,
+    aborted: tuple[AbortedTransaction, ...] | None,
+) -> PartitionData:
     partition = asked.fetched.partition
     verdict = asked.verdict
     if isinstance(data, str):
@@ -479,6 +491,7 @@ def _partition_data(asked: Asked, data: bytes | memoryview | str) -> PartitionDa
         last_stable_offset=marks.last_stable_offset,
         log_start_offset=marks.start_offset,
         data=data,
+        aborted=aborted,
     )
 
 

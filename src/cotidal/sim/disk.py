@@ -26,7 +26,7 @@ from cotidal.log.failure import (
 from cotidal.log.log import Log
 from cotidal.log.memory import FOREVER, OPERATIONS, MemoryFiles
 from cotidal.log.metadata_store import METADATA_PARTITION, MetadataStore
-from cotidal.messages.producers import ProducerSnapshot
+from cotidal.messages.producers import AbortedTransaction, ProducerSnapshot
 from cotidal.node import effects as fx
 from cotidal.node.events import (
     Appended,
@@ -185,6 +185,19 @@ class Disk:
     def read(self, effect: fx.Read) -> None:
         self._read_on(effect, [], effect.max_bytes)
 
+    def _aborted(
+        self, effect: fx.Read, results: list[bytes | memoryview | str]
+    ) -> tuple[tuple[AbortedTransaction, ...], ...]:
+        """What goes with the results, if it was asked for."""
+        if not effect.committed:
+            return ()
+        found: list[tuple[AbortedTransaction, ...]] = []
+        for want, result in zip(effect.wants, results, strict=True):
+            lane = self._lane_to_read(want.partition)
+            log = None if lane is None or isinstance(result, str) or not result else lane.log
+            found.append(() if log is None else log.aborted_beside(want.offset, want.below))
+        return tuple(found)
+
     def _read_on(self, effect: fx.Read, results: list[bytes | memoryview | str], left: int) -> None:
         """Read what has no result yet; a log that is busy is waited for."""
         for want in effect.wants[len(results) :]:
@@ -213,7 +226,7 @@ class Disk:
                 continue
             results.append(data)
             left -= len(data)
-        event = ReadDone(effect.token, tuple(results))
+        event = ReadDone(effect.token, tuple(results), self._aborted(effect, results))
         took = self._hands.took()
         if took:
             self._hands.later(took, self._hands.post, event)
