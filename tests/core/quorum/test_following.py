@@ -174,6 +174,19 @@ def test_an_observer_follows_whom_it_is_told_of_and_asks_around_when_that_one_is
     assert bench.asked(said.Fetch, bench.wait(5_000)) != {}
 
 
+def test_an_observer_that_learns_of_no_leader_asks_the_next_one_soon() -> None:
+    bench = Bench(4).start()
+    bench.wait(20)
+    asked = list(bench.q.asks)
+    bench.answer(asked[0], said.FetchReply(ErrorCode.NOT_LEADER_OR_FOLLOWER, hint(-1, 0)))
+    (second,) = bench.asked(said.Fetch, bench.wait(bench.q.config.ask_around_ms))
+    assert second != asked[0]
+    bench.step(ev.PeerUnreachable(NodeId(second), refused=True))
+    (third,) = bench.asked(said.Fetch, bench.wait(bench.q.config.ask_around_ms))
+    assert {asked[0], second, third} == {1, 2, 3}
+    assert bench.asked(said.Fetch, bench.wait(bench.q.config.ask_around_ms)) == {}, "no answer yet"
+
+
 def test_a_voter_with_other_endpoints_than_its_record_tells_the_leader() -> None:
     mine = (Endpoint("CONTROLLER", "new-host", 9093),)
     bench = Bench(config={"endpoints": mine}).start().follow()

@@ -313,10 +313,18 @@ def on_peer_unreachable(q: Quorum, event: PeerUnreachable, now: Millis) -> None:
                 role.ask_at = again
                 if event.refused:
                     on_leader_gone(q, role, now)
-        case Leader() | Unattached():
+        case Unattached():
+            ask_on(q, role, now)
+        case Leader():
             pass
         case _:
             assert_never(role)
+
+
+def ask_on(q: Quorum, role: Unattached, now: Millis) -> None:
+    """Whoever an observer asked knows of no leader, or is not there: soon the next one is asked."""
+    if not q.is_voter:
+        role.deadline = min(role.deadline, Millis(now + q.config.ask_around_ms))
 
 
 def on_leader_gone(q: Quorum, role: Follower, now: Millis) -> None:

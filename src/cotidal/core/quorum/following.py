@@ -31,7 +31,7 @@ from cotidal.core.quorum.dialogue import (
     UpdateVoter,
 )
 from cotidal.core.quorum.effects import AppendFetched, Committed, Fatal, KeepChunk, TruncateTo
-from cotidal.core.quorum.election import on_leader_gone
+from cotidal.core.quorum.election import ask_on, on_leader_gone
 from cotidal.core.quorum.log_view import EpochEnd, SnapshotId
 from cotidal.core.quorum.proposals import on_voters_changed
 from cotidal.core.quorum.snapshots import install, suggest_snapshot
@@ -57,6 +57,8 @@ def on_fetch_reply(q: Quorum, peer: NodeId, message: FetchReply, now: Millis) ->
     if observe(q, message.hint, now):
         return
     role = q.role
+    if isinstance(role, Unattached):
+        ask_on(q, role, now)
     if not isinstance(role, Follower) or peer != q.leader_id:
         return
     if message.error != ErrorCode.NONE or message.hint.epoch != q.epoch:

@@ -77,6 +77,9 @@ class QuorumConfig(NamedTuple):
     """A question unanswered for so long is asked again. Below the fetch time-out, so that one lost
     answer does not cost an election; above the fetch wait."""
     retry_backoff_ms: int = 20
+    ask_around_ms: int = 50
+    """An observer that was told of no leader asks the next node after so long: about as long as an
+    election takes, and no burden on voters that cannot elect anyone."""
     rank_stride_ms: int = 40
     """Between the attempts of two voters who could both win: several round trips and an fsync."""
     snapshot_after_bytes: int = 20 * 1024 * 1024
