@@ -36,7 +36,14 @@ LOSS: Final = frozenset(
 )
 """Given up when more replicas lose data at once than the settings promise to survive."""
 
-_NETWORK: Final = {"break": 3, "isolate": 2, "sever": 3, "deafen": 2, "slow-link": 2}
+_NETWORK: Final = {
+    "break": 3,
+    "isolate": 2,
+    "sever": 3,
+    "deafen": 2,
+    "flaky": 2,
+    "slow-link": 2,
+}
 _PROCESS: Final = {"kill": 4, "stop": 1, "pause": 3}
 _DUTIES: Final = {
     "reassign": 4,
