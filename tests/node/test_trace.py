@@ -189,6 +189,7 @@ TOLD: list[tuple[NodeMoment, str]] = [
     (want.Fault(AT, "It holds", "here"), "fault orders-0 It holds"),
     (want.Serve(), "serve"),
     (want.Stop(40), "stop broker-epoch=40"),
+    (want.Stop(40, opened_all=False), "stop broker-epoch=40 logs not opened"),
 ]
 
 

@@ -279,7 +279,7 @@ class Running:
 
     def _on_stop(self, effect: Stop) -> None:
         if self._task is None:
-            self._task = self._loop.create_task(self._stop(BrokerEpoch(effect.broker_epoch)))
+            self._task = self._loop.create_task(self._stop(effect))
 
     def _is_serving(self) -> bool:
         return self._serving.done() and self._task is None and not self._ended.done()
@@ -320,7 +320,7 @@ class Running:
 
     # The end
 
-    async def _stop(self, broker_epoch: BrokerEpoch) -> None:
+    async def _stop(self, effect: Stop) -> None:
         code = EXIT_STOPPED
         try:
             self._peers.close()
@@ -330,10 +330,13 @@ class Running:
             await self._loop.run_in_executor(None, self._metadata.close)
             if self.config.metadata_dir not in self.config.log_dirs:
                 clean.append(self.config.metadata_dir)
+            if not effect.opened_all:
+                clean = []
             for path in clean:
-                mark_clean(self._files, path, broker_epoch)
+                mark_clean(self._files, path, BrokerEpoch(effect.broker_epoch))
             if not set(self.config.log_dirs) <= set(clean):
-                self.journal.warning("not all logs could be closed: they are checked at next start")
+                what = "closed" if effect.opened_all else "opened"
+                self.journal.warning(f"not all logs were {what}: they are checked at next start")
             self._server.abort_all()  # those who do not take what is left for them
             await asyncio.sleep(0)
         except Exception as error:

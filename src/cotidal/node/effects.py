@@ -328,6 +328,9 @@ class Stop(NamedTuple):
     """Nothing is parked any more: flush, mark clean, exit."""
 
     broker_epoch: int
+    opened_all: bool = True
+    """Every log of this node has been open. If not, some may still be as a crash has left them:
+    nothing is marked clean, or the next start would believe them."""
 
 
 Effect: TypeAlias = (

@@ -117,7 +117,7 @@ def on_metadata(state: NodeState) -> None:
 
 def on_logs_open(state: NodeState) -> None:
     """Every log is open: time to be unfenced."""
-    if state.life.stage is Stage.REGISTERED and state.life.is_published and not state.opening:
+    if state.life.stage is Stage.REGISTERED and has_opened_all(state):
         state.life.next_beat = state.now
 
 
@@ -199,6 +199,11 @@ def on_failed(state: NodeState) -> None:
     state.life.next_beat = Millis(state.now + RETRY_MS)
 
 
+def has_opened_all(state: NodeState) -> bool:
+    """Every log that metadata gives this node has been open, and with that been looked through."""
+    return not state.config.is_broker or (state.life.is_published and not state.opening)
+
+
 def leave(state: NodeState) -> None:
     """SIGTERM: ask to be let go; without a controller or a part in anything, just go."""
     life = state.life
@@ -244,7 +249,7 @@ def _register(state: NodeState) -> None:
 def _beat(state: NodeState) -> None:
     life = state.life
     # A running broker that opens the log of a new topic takes part all the while.
-    ready = life.stage is not Stage.REGISTERED or (life.is_published and not state.opening)
+    ready = life.stage is not Stage.REGISTERED or has_opened_all(state)
     message = api.heartbeat(
         node_id=state.config.node_id,
         broker_epoch=state.controller.broker_epoch,

@@ -310,7 +310,8 @@ def _obey(state: NodeState, effect: qfx.Effect) -> None:
         case qfx.VotersChanged(voters):
             _tell_voters(state, voters.ids)
         case qfx.Stopped():
-            state.out.append(Stop(state.controller.broker_epoch))
+            opened_all = lifecycle.has_opened_all(state)
+            state.out.append(Stop(state.controller.broker_epoch, opened_all))
         case qfx.Fatal(sentence):
             state.out.append(Note("error", sentence))
             raise AssertionError(sentence)

@@ -150,8 +150,8 @@ def _effect(effect: want.Effect, names: Names) -> _Words:
             return "fault", f"{partition} {promise}"
         case want.Serve():
             return "serve", ""
-        case want.Stop(broker_epoch=epoch):
-            return "stop", f"broker-epoch={epoch}"
+        case want.Stop(epoch, opened_all):
+            return "stop", f"broker-epoch={epoch}" + ("" if opened_all else " logs not opened")
         case _:
             return _log_effect(effect)
 

@@ -305,7 +305,7 @@ class Process:
 
     def _on_stop(self, effect: fx.Stop) -> None:
         self.server.flush()
-        if self.disk.close():
+        if self.disk.close() and effect.opened_all:
             mark = encode_clean_shutdown(BrokerEpoch(effect.broker_epoch))
             self.machine.files.write(CLEAN_MARK, mark)
         self.end("stopped")
