@@ -46,7 +46,13 @@ def main() -> int:
             omit=list(NOT_SIMULATED),
         )
         measured.config.set_option(
-            "report:exclude_also", ["assert_never", "if TYPE_CHECKING", "raise AssertionError"]
+            "report:exclude_also",
+            [
+                r"case _:\n\s+(assert_never|raise AssertionError)",
+                "assert_never",
+                "if TYPE_CHECKING",
+                "raise AssertionError",
+            ],
         )
         measured.start()
         broken = _simulate(asked.seeds, asked.plan)

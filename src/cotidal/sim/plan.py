@@ -68,6 +68,8 @@ _GROUPS: Final = {
     "offsets.commit.timeout.ms": "1500",
 }
 _SMALL: Final = {"slow-disk": 1, "clock-jump": 1}
+_SHORT_SEGMENTS: Final = {"internal.segment.bytes": "8000"}
+"""A log of several files: a run writes too little for even the least segment.bytes."""
 
 _COMPACTED: Final = {
     "cleanup.policy": "compact",
@@ -163,8 +165,9 @@ PLANS: Final[dict[str, Plan]] = {
             nodes=5,
             gap_ms=800,
             down_max=2,
-            duties=_DUTIES,
+            duties=_DUTIES | {"list-moves": 1},
             acks=_TWO_IDEMPOTENT,
+            topic=_SHORT_SEGMENTS,
             settings=_ROUNDS,
         ),
         Plan(
@@ -231,7 +234,7 @@ PLANS: Final[dict[str, Plan]] = {
             "an operator asks for one thing after another that must be refused",
             {"break": 2, "kill": 1},
             gap_ms=2_500,
-            duties={"err": 1},
+            duties={"err": 3, "pose": 1},
             duty_gap_ms=40,
         ),
         Plan(
@@ -255,6 +258,7 @@ PLANS: Final[dict[str, Plan]] = {
             _NETWORK | _SMALL | {"pause": 3, "power-mended": 6},
             gap_ms=700,
             down_max=2,
+            topic=_SHORT_SEGMENTS,
         ),
         Plan(
             "ebb",
@@ -412,6 +416,7 @@ PLANS: Final[dict[str, Plan]] = {
             nodes=1,
             replication=1,
             min_isr=1,
+            topic=_SHORT_SEGMENTS,
             exempt=LOSS,
         ),
     )

@@ -110,6 +110,7 @@ class Run:
             replicas_min=min(plan.replication, max(2, plan.min_isr)),
             min_isr=plan.min_isr,
             gap_us=plan.duty_gap_ms * MS,
+            furthest=lambda: self.watch.ghost.image,
         )
         self.voter_admin = VoterAdmin(
             self.world, self.probes, fewest=VOTERS_FEWEST, gap_us=plan.voters_gap_ms * MS

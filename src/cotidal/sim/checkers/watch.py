@@ -11,6 +11,7 @@ from cotidal.sim.checkers.fences import FenceChecker
 from cotidal.sim.checkers.ghost import Ghost
 from cotidal.sim.checkers.keys import KeyChecker
 from cotidal.sim.checkers.logs import LogChecker
+from cotidal.sim.checkers.machines import MachineChecker
 from cotidal.sim.checkers.metadata import MetadataChecker
 from cotidal.sim.checkers.steps import StepChecker
 from cotidal.sim.checkers.window import state_of
@@ -37,6 +38,8 @@ class Watch(Watcher):
         self._logs = LogChecker(world, self.ghost, self._steps, history, exempt, probes)
         self._keys = KeyChecker(world, self.ghost, self._steps, history, probes)
         self._acks = AckChecker()
+        self._machines = MachineChecker()
+        self._world = world
         self.metadata.listeners.append(self._logs)
         self._until_sweep = SWEEP_STEPS
         self._until_audit = AUDIT_SWEEPS
@@ -45,6 +48,7 @@ class Watch(Watcher):
     def on_stepped(self, process: Process, event: Event, effects: tuple[Effect, ...]) -> None:
         self._steps.look(process, event)
         self._acks.look(process, event, effects)
+        self._machines.look(process)
         if state_of(process).stopping:
             self._logs.read_logs(process)  # its logs may be closed next
         self._until_sweep -= 1
@@ -73,12 +77,18 @@ class Watch(Watcher):
 
     def sweep(self) -> None:
         """What is new since the last one."""
+        self._ask_machines()
         self._logs.sweep()
         self._keys.sweep()
 
     def audit(self) -> None:
         """Everything, from the beginning."""
         self._until_audit = AUDIT_SWEEPS
+        self._ask_machines()
         self.metadata.look_at_image()
         self._logs.audit()
         self._keys.sweep()
+
+    def _ask_machines(self) -> None:
+        for process in self._world.running:
+            self._machines.sweep(process)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cotidal.core.cluster.image import Image
+from cotidal.core.quorum.node import QuorumNode
 from cotidal.core.quorum.states import Leader, Quorum
 from cotidal.node.hosting import Hosted
 from cotidal.node.state import NodeState
@@ -29,6 +30,16 @@ def applied_by(process: Process) -> int:
 
 def quorum_of(process: Process) -> Quorum:
     return process.node._state.quorum.machine.state
+
+
+def quorum_machine_of(process: Process) -> QuorumNode:
+    return process.node._state.quorum.machine
+
+
+def speculative_of(process: Process) -> Image | None:
+    """What the active controller decides upon: also what is not committed yet."""
+    decider = process.node._state.controller.controller
+    return None if decider is None else decider.image
 
 
 def leads_quorum(process: Process) -> bool:

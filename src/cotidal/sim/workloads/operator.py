@@ -2,7 +2,8 @@
 
 What it does to the workload's topics must cost nobody a record. Whether it may do what can (an
 unclean election) is the plan's to say. It is told nothing about faults, except which node is down
-when it unregisters one: nobody unregisters a broker that runs. Sometimes it errs (blunders.py).
+when it unregisters one: nobody unregisters a broker that runs. Sometimes it errs (blunders.py), or
+takes itself for a node (impostor.py).
 
 Answers are only counted. One that never came may have been obeyed all the same.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from cotidal.core.cluster.image import Image
 from cotidal.messages.rpc.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
@@ -36,6 +38,7 @@ from cotidal.messages.rpc.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
+from cotidal.messages.rpc.list_partition_reassignments import ListPartitionReassignmentsRequest
 from cotidal.messages.rpc.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,
@@ -46,7 +49,8 @@ from cotidal.sim.agenda import SECOND
 from cotidal.sim.probes import Probes
 from cotidal.sim.workloads.blunders import blunder
 from cotidal.sim.workloads.client import Client
-from cotidal.sim.world import World
+from cotidal.sim.workloads.impostor import Cluster, claim
+from cotidal.sim.world import CONTROLLER_PORT, World
 from cotidal.values import TopicPartition
 
 TOPIC_RESOURCE: Final = 2
@@ -70,8 +74,10 @@ class Operator(Client):
         replicas_min: int,
         min_isr: int,
         gap_us: int,
+        furthest: Callable[[], Image],
     ) -> None:
-        """``duties``: what to do -> weight, in an order that is part of the plan."""
+        """``duties``: what to do -> weight, in an order that is part of the plan. ``furthest``: the
+        latest committed image of any node."""
         topics = tuple(dict.fromkeys(each.topic for each in partitions))
         super().__init__(world, "operator", topics)
         self._probes = probes
@@ -79,6 +85,7 @@ class Operator(Client):
         self._replicas_min = replicas_min
         self._min_isr = min_isr
         self._gap_us = gap_us
+        self._furthest = furthest
         self._bag = [name for name, weight in duties.items() for _ in range(weight)]
         self._duties: dict[str, Callable[[TopicPartition], None]] = {
             "reassign": self._reassign,
@@ -92,7 +99,9 @@ class Operator(Client):
             "unregister": self._unregister,
             "look": self._look,
             "stand": self._stand,
+            "list-moves": self._list_moves,
             "err": self._err,
+            "pose": self._pose,
         }
 
     def begin(self) -> None:
@@ -224,6 +233,10 @@ class Operator(Client):
         request = DescribeReplicasRequest(topics)
         self._send("describe replicas", ApiKey.DESCRIBE_REPLICAS, 0, request)
 
+    def _list_moves(self, partition: TopicPartition) -> None:
+        request = ListPartitionReassignmentsRequest(TIMEOUT_MS)
+        self._send("list moves", ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, request)
+
     def _err(self, partition: TopicPartition) -> None:
         wrong = blunder(self.draw, partition.topic, len(self.world.machines))
         if wrong.key == ApiKey.PRODUCE and wrong.request.acks == 0:
@@ -234,6 +247,16 @@ class Operator(Client):
             self._send_to_leader("err", partition, wrong.key, wrong.version, wrong.request)
         else:
             self._send("err", wrong.key, wrong.version, wrong.request)
+
+    def _pose(self, partition: TopicPartition) -> None:
+        """As a node, to the controllers' own listeners."""
+        nodes = len(self.world.machines)
+        cluster = Cluster(self.world.cluster_id, self._furthest(), nodes)
+        claimed = claim(self.draw, cluster, partition)
+        if claimed is not None:
+            name, _ = self.anyone()
+            address = (name, CONTROLLER_PORT)
+            self.ask(address, claimed.key, claimed.version, claimed.request, self._told("pose"))
 
     def _epoch(self, partition: TopicPartition) -> int:
         leader = self.leaders.get(partition)

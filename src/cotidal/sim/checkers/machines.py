@@ -1,0 +1,39 @@
+"""What the machines promise of themselves, asked of each node.
+
+Every machine of the core says what must hold of its own state (``check``). A node asks for that
+after some events only; here it is asked of whoever was stepped, every few steps, and of all nodes
+with every sweep. An assertion that fails ends the run under the name that it carries.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cotidal.core.cluster.image import check
+from cotidal.sim.checkers.window import hosted_by, image_of, quorum_machine_of, speculative_of
+from cotidal.sim.process import Process
+
+STEPS: Final = 16
+"""Of all steps, one in so many: what is wrong with a machine seldom mends itself."""
+
+
+class MachineChecker:
+    def __init__(self) -> None:
+        self._until_look = STEPS
+
+    def look(self, process: Process) -> None:
+        """It has just been stepped."""
+        self._until_look -= 1
+        if self._until_look <= 0:
+            self._until_look = STEPS
+            quorum_machine_of(process).check()
+
+    def sweep(self, process: Process) -> None:
+        quorum_machine_of(process).check()
+        check(image_of(process))
+        speculative = speculative_of(process)
+        if speculative is not None:
+            check(speculative)
+        for hosted in hosted_by(process).values():
+            hosted.replica.check()
+            hosted.replica.epochs.check()
