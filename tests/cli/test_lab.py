@@ -76,6 +76,15 @@ def test_parquet_without_pyarrow_is_refused_with_what_to_do(
     assert "--parquet needs pyarrow" in str(refused(*QUICK, "--parquet", "runs.parquet"))
 
 
+def test_every_run_is_a_row_of_a_parquet_file(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is nobody's dependency here")
+    said(*QUICK, "--rows", "runs.jsonl", "--parquet", "runs.parquet")
+    lines = (tmp_path / "runs.jsonl").read_text().splitlines()
+    assert parquet.read_table(tmp_path / "runs.parquet").to_pylist() == [
+        json.loads(line) for line in lines
+    ]
+
+
 def test_models_are_put_beside_the_real_thing() -> None:
     told = json.loads(said("models", "--partitions", "3", "--seeds", "1", "--json"))
     assert {"log": "majority of 3", "copies": 3, "lost_max": 1}.items() <= told["logs"][0].items()
