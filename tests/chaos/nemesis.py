@@ -104,6 +104,12 @@ class Nemesis:
         for node in sorted(self._down):
             self._start_when_ended(node, self._now + STOP_PATIENCE_MS)
 
+    def roll(self, node: int) -> None:
+        """Stop a node in order and start it again, as for a new version."""
+        self._down.add(node)
+        self._cluster.signal(node, signal.SIGTERM)
+        self._start_when_ended(node, self._now + STOP_PATIENCE_MS)
+
     def look(self) -> None:
         """Violation if a node has ended that nobody ended."""
         for node in self._cluster.nodes:

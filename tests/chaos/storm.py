@@ -36,7 +36,7 @@ LEVELS: Final = ((-1, True), (-1, False), (1, False))
 
 
 class Strike(NamedTuple):
-    command: Command
+    fault: str
     moment_us: int
     waiting: set[TopicPartition]
     """Partitions in which nothing that was written since has been acknowledged with acks=all."""
@@ -108,6 +108,7 @@ class Storm:
             self._set_up()
             self._endure()
             self._recover()
+            self._roll()
             self._read_all()
             self._look_at_what_is_left()
         except Violation as violation:
@@ -172,16 +173,22 @@ class Storm:
         self._nemesis.heal()
 
     def _recover(self) -> None:
-        """Writers go on until every partition has taken something, then wait for their answers."""
+        """Writers go on until every partition has taken something, and all replicas are in sync."""
         self._until(lambda: not self._strikes, HEALING_S, self._unanswered, writes=True)
+        self._until(self._is_whole, HEALING_S, self._behind, writes=True)
+
+    def _roll(self) -> None:
+        """One node after the other, in order, while writers go on; then they wait for answers."""
+        for node in self._cluster.nodes:
+            self._strikes.append(Strike("rolling restart", now_us(), set(self._partitions)))
+            self._nemesis.roll(node)
+            self._recover()
         self._until(
             lambda: not any(writer.unanswered for writer in self._writers),
             HEALING_S,
             self._unanswered,
         )
-        self._until(
-            self._is_whole, HEALING_S, lambda: Violation(ISR_HEALS, "not every replica is in sync")
-        )
+        self._until(self._is_whole, HEALING_S, self._behind)
 
     def _read_all(self) -> None:
         last = Reader(
@@ -237,16 +244,19 @@ class Storm:
                 self._turn()
             self._nemesis.look()
 
+    def _behind(self) -> Violation:
+        return Violation(ISR_HEALS, f"not every replica is in sync\n{self._cluster.said()}")
+
     def _unanswered(self) -> Violation:
         told = [f"{each.name}: {each.unanswered} unanswered" for each in self._writers]
-        waiting = [(str(each.command), sorted(map(str, each.waiting))) for each in self._strikes]
+        waiting = [(each.fault, sorted(map(str, each.waiting))) for each in self._strikes]
         return Violation(PRODUCE_IS_ANSWERED, f"{'; '.join(told)}; no write since {waiting[:3]}")
 
     # What is known
 
     def _on_strike(self, command: Command) -> None:
         self._struck += 1
-        self._strikes.append(Strike(command, now_us(), set(self._partitions)))
+        self._strikes.append(Strike(command.fault, now_us(), set(self._partitions)))
         self._tell(self._struck, command)
 
     def _on_acked(self, acked: Acked) -> None:
@@ -258,7 +268,7 @@ class Storm:
                 if not strike.waiting:
                     self._strikes.remove(strike)
                     seconds = (acked.moment_us - strike.moment_us) / 1e6
-                    self._recoveries.append(Recovery(strike.command.fault, seconds))
+                    self._recoveries.append(Recovery(strike.fault, seconds))
 
     def _is_whole(self) -> bool:
         """Every replica is in the ISR, and every voter has all of the metadata log."""

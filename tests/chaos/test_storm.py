@@ -26,6 +26,7 @@ def test_nothing_is_lost_in_a_short_storm(tmp_path: Path) -> None:
     outcome = run(tmp_path, seed=SEED, faults=6)
     assert outcome.broken is None, outcome.sentence
     assert outcome.faults >= 6
+    assert outcome.slowest()["rolling restart"][0] == 3
     assert all(level.acked > 50 for level in outcome.levels)
     assert [level.lost for level in outcome.levels if "all" in level.name] == [0, 0]
 
