@@ -2,6 +2,7 @@
 
     python -m tests.chaos --faults 200                 about seven minutes
     python -m tests.chaos --faults 200 --seed 17       that schedule again
+    python -m tests.chaos --faults 20 --trace          every node recorded, and lived again
     python -m tests.chaos --mutant acks-before-high-watermark      with a bug planted: is it found?
 
 Three brokers of `cotidal up --chaos`, written to by librdkafka with acks=all (idempotent and not)
@@ -17,6 +18,7 @@ import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from cotidal.sim.faults.schedule import Command
@@ -35,7 +37,14 @@ def main() -> None:
         if not options.quiet:
             print(f"{time.monotonic() - begun:7.1f} s  fault {number}: {command}", flush=True)
 
-    outcome = run(home, seed=options.seed, faults=options.faults, mutant=options.mutant, tell=tell)
+    outcome = run(
+        home,
+        seed=options.seed,
+        faults=options.faults,
+        mutant=options.mutant,
+        trace=options.trace,
+        tell=tell,
+    )
     for line in report.lines(outcome):
         print(line)
     if outcome.broken is None:
@@ -46,9 +55,16 @@ def main() -> None:
 
 
 def run(
-    home: Path, *, seed: int, faults: int, mutant: str | None = None, tell: object = None
+    home: Path,
+    *,
+    seed: int,
+    faults: int,
+    mutant: str | None = None,
+    trace: bool = False,
+    tell: Callable[[int, Command], None] = lambda number, command: None,
 ) -> Outcome:
-    """``mutant``: a bug of tests/mutants, planted in the copy of the product that is run."""
+    """``mutant``: a bug of tests/mutants, planted in the copy of the product that is run.
+    ``trace``: every node is recorded, and lived again in the end."""
     environment = {}
     home.mkdir(exist_ok=True)
     if mutant is not None:
@@ -57,10 +73,11 @@ def run(
 
         plant(home / "tree", MUTANTS[mutant])
         environment["PYTHONPATH"] = str(home / "tree")
+    traces = home / "traces" if trace else None
     cluster = ProcessCluster(
-        3, directory=home, settings=dict(STORM.settings), environment=environment
+        3, directory=home, settings=dict(STORM.settings), environment=environment, trace=traces
     )
-    storm = Storm(cluster, seed=seed, faults=faults, **({"on_strike": tell} if tell else {}))
+    storm = Storm(cluster, seed=seed, faults=faults, traces=traces, on_strike=tell)
     try:
         return storm.go()
     finally:
@@ -73,6 +90,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--faults", type=int, default=200, help="how many (200)")
     parser.add_argument("--seed", type=int, default=1, help="of the schedule (1)")
     parser.add_argument("--mutant", metavar="NAME", help="a bug of tests/mutants to plant")
+    parser.add_argument("--trace", action="store_true", help="record nodes, live them again")
     parser.add_argument("--dir", metavar="DIR", help="where data directories are made")
     parser.add_argument("--quiet", action="store_true", help="only the table")
     return parser.parse_args()

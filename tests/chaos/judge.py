@@ -10,6 +10,7 @@ from cotidal.invariants import ACKED_IS_KEPT, IDEMPOTENT_ONCE, REPLICAS_CONVERGE
 from cotidal.log.checkpoint import PARTITION_METADATA, decode_partition_metadata
 from cotidal.log.files import OsFiles
 from cotidal.log.log import Log, LogConfig
+from cotidal.node.recording import replay
 from cotidal.sim.checkers.kept import look_at_kept, lost
 from cotidal.sim.checkers.mirror import Mirror
 from cotidal.sim.violation import Violation
@@ -19,6 +20,7 @@ from cotidal.values import TopicPartition, WallMillis
 from tests.chaos.clients import Writer
 
 SAID_OF_FAULTS = ("Traceback (most recent call last)", "AssertionError", "fault: ")
+LIVED_AGAIN = "a node is what its events make of it"
 FAULT = "no node breaks a promise of its own"
 
 
@@ -72,6 +74,18 @@ def look_at_journal(cluster: ProcessCluster) -> None:
         at = said.find(sign)
         if at >= 0:
             raise Violation(FAULT, said[max(0, at - 500) : at + 3_000])
+
+
+def look_at_traces(directory: Path) -> int:
+    """Every recorded life, lived again, is the same; how many steps they were."""
+    steps = 0
+    for path in sorted(directory.glob("*.trace")):
+        with path.open(encoding="ascii") as lines:
+            found = replay(lines)
+        steps += found.steps
+        if found.difference is not None:
+            raise Violation(LIVED_AGAIN, f"{path.name}: {found.difference}")
+    return steps
 
 
 def _look_inside(directory: Path) -> None:

@@ -24,5 +24,7 @@ def lines(outcome: Outcome) -> Iterator[str]:
             f" acks=all was lost or reordered, nothing read has changed ({outcome.read:,} records"
             f" read), every replica is equal byte for byte ({bytes_text(outcome.log_bytes)})"
         )
+        if outcome.steps:
+            yield f"{outcome.steps:,} recorded steps of nodes, taken once more, are the same"
     else:
         yield f"{outcome.broken} was broken after {outcome.faults} faults: {outcome.sentence}"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from cotidal.client.admin import create_topic, describe_quorum
@@ -23,7 +24,7 @@ from cotidal.sim.workloads.history import Acked, History
 from cotidal.testing.cluster import ProcessCluster
 from cotidal.values import TopicPartition
 from tests.chaos.clients import TOPIC, Reader, Writer, now_us
-from tests.chaos.judge import look_at_journal, look_at_logs, look_at_records
+from tests.chaos.judge import look_at_journal, look_at_logs, look_at_records, look_at_traces
 from tests.chaos.nemesis import Nemesis
 from tests.chaos.plan import STORM, storm_schedule
 
@@ -66,6 +67,8 @@ class Outcome(NamedTuple):
     levels: tuple[Level, ...]
     read: int
     log_bytes: int
+    steps: int
+    """Of recorded nodes, taken once more and found the same; 0: none was recorded."""
 
     def slowest(self) -> dict[str, tuple[int, float, float]]:
         """Fault -> how many, median and worst seconds."""
@@ -85,9 +88,12 @@ class Storm:
         *,
         seed: int,
         faults: int,
+        traces: Path | None = None,
         on_strike: Callable[[int, Command], None] = lambda number, command: None,
     ) -> None:
+        """``traces``: where the cluster records its nodes, each to be lived again in the end."""
         self._cluster = cluster
+        self._traces = traces
         self._seed = seed
         self._faults = faults
         self._tell = on_strike
@@ -98,6 +104,7 @@ class Storm:
         self._recoveries: list[Recovery] = []
         self._struck = 0
         self._log_bytes = 0
+        self._steps = 0
         self._writers: list[Writer] = []
         self._readers: list[Reader] = []
 
@@ -127,6 +134,7 @@ class Storm:
             tuple(self._level(writer) for writer in self._writers),
             self.history.read,
             self._log_bytes,
+            self._steps,
         )
 
     # What happens
@@ -214,6 +222,8 @@ class Storm:
             raise Violation(ISR_HEALS, f"it stopped with {status}\n{self._cluster.said()}")
         self._log_bytes = look_at_logs(self._cluster, self._partitions)
         look_at_journal(self._cluster)
+        if self._traces is not None:
+            self._steps = look_at_traces(self._traces)
 
     # Turns
 

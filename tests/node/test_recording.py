@@ -107,9 +107,19 @@ def test_of_records_only_headers_and_sizes_are_kept(value: object, expected: obj
     assert from_json(to_json(value)) == expected
 
 
-def test_a_set_is_refused_for_it_has_no_order() -> None:
-    with pytest.raises(TypeError, match="set cannot be recorded"):
-        to_json({1, 2})
+def test_what_nobody_thought_of_stops_no_node_and_cannot_be_lived_again() -> None:
+    told = to_json(Ticked(object()))  # type: ignore[arg-type]
+    assert json.dumps(told)
+    with pytest.raises(RecordingError, match="a object was not recorded"):
+        from_json(told)
+
+
+def test_a_set_is_written_in_an_order_of_its_values() -> None:
+    numbers = frozenset(range(50))
+    names = frozenset(map(str, numbers))
+    for each in (numbers, names):
+        assert from_json(to_json(each)) == each
+    assert to_json(names) == to_json(frozenset(sorted(names, reverse=True)))
 
 
 @pytest.mark.parametrize(

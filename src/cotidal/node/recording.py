@@ -85,7 +85,9 @@ def to_json(value: Any, *, payload: bool = False) -> Any:
         return [to_json(each, payload=payload) for each in value]
     if isinstance(value, Mapping):
         return {"d": [[to_json(key), to_json(each)] for key, each in value.items()]}
-    raise TypeError(f"a {type(value).__name__} cannot be recorded")
+    if isinstance(value, frozenset):
+        return {"s": sorted((to_json(each) for each in value), key=_text)}
+    return {"u": type(value).__name__}  # a node is not stopped by what nobody thought of
 
 
 def from_json(told: Any) -> Any:
@@ -104,8 +106,12 @@ def from_json(told: Any) -> Any:
             return base64.b64decode(text)
         case {"e": name, "v": value}:
             return _class(name)(value)
+        case {"s": items}:
+            return frozenset(map(from_json, items))
         case {"d": items}:
             return {from_json(key): from_json(value) for key, value in items}
+        case {"u": name}:
+            raise RecordingError(f"a {name} was not recorded: it cannot be lived again")
         case _:
             raise RecordingError(f"{told} stands for no value")
 
@@ -275,4 +281,11 @@ def _whole(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
 
 
 def _words(effects: list[Any]) -> tuple[str, ...]:
-    return tuple(told(from_json(effect)) for effect in effects)
+    return tuple(map(_word, effects))
+
+
+def _word(effect: Any) -> str:
+    try:
+        return told(from_json(effect))
+    except RecordingError:
+        return _text(effect)
