@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from cotidal.cli.table import bytes_text, table_lines
 from tests.chaos.storm import Outcome
 
+LONGEST_TOLD = 3
+
 
 def lines(outcome: Outcome) -> Iterator[str]:
     rows = [
@@ -14,6 +16,9 @@ def lines(outcome: Outcome) -> Iterator[str]:
         for fault, (count, median, worst) in outcome.slowest().items()
     ]
     yield from table_lines(("fault", "times", "to recover", "at worst"), rows)
+    yield ""
+    longest = sorted(outcome.recoveries, key=lambda each: -each.seconds)[:LONGEST_TOLD]
+    yield from (f"{each.seconds:5.1f} s  {each.fault}: {each.what}" for each in longest)
     yield ""
     levels = [(each.name, each.acked, each.failed, each.lost) for each in outcome.levels]
     yield from table_lines(("level", "acknowledged", "failed", "lost"), levels)

@@ -38,6 +38,8 @@ LEVELS: Final = ((-1, True), (-1, False), (1, False))
 
 class Strike(NamedTuple):
     fault: str
+    what: str
+    """The whole command."""
     moment_us: int
     waiting: set[TopicPartition]
     """Partitions in which nothing that was written since has been acknowledged with acks=all."""
@@ -45,6 +47,7 @@ class Strike(NamedTuple):
 
 class Recovery(NamedTuple):
     fault: str
+    what: str
     seconds: float
 
 
@@ -73,7 +76,7 @@ class Outcome(NamedTuple):
     def slowest(self) -> dict[str, tuple[int, float, float]]:
         """Fault -> how many, median and worst seconds."""
         by_fault: dict[str, list[float]] = {}
-        for fault, seconds in self.recoveries:
+        for fault, _, seconds in self.recoveries:
             by_fault.setdefault(fault, []).append(seconds)
         return {
             fault: (len(found), statistics.median(found), max(found))
@@ -188,7 +191,9 @@ class Storm:
     def _roll(self) -> None:
         """One node after the other, in order, while writers go on; then they wait for answers."""
         for node in self._cluster.nodes:
-            self._strikes.append(Strike("rolling restart", now_us(), set(self._partitions)))
+            self._strikes.append(
+                Strike("rolling restart", f"of node {node}", now_us(), set(self._partitions))
+            )
             self._nemesis.roll(node)
             self._recover()
         self._until(
@@ -259,15 +264,18 @@ class Storm:
 
     def _unanswered(self) -> Violation:
         told = [f"{each.name}: {each.unanswered} unanswered" for each in self._writers]
-        waiting = [(each.fault, sorted(map(str, each.waiting))) for each in self._strikes]
+        waiting = [(each.what, sorted(map(str, each.waiting))) for each in self._strikes]
         return Violation(PRODUCE_IS_ANSWERED, f"{'; '.join(told)}; no write since {waiting[:3]}")
 
     # What is known
 
     def _on_strike(self, command: Command) -> None:
         self._struck += 1
-        self._strikes.append(Strike(command.fault, now_us(), set(self._partitions)))
+        self._strike(command.fault, str(command))
         self._tell(self._struck, command)
+
+    def _strike(self, fault: str, what: str) -> None:
+        self._strikes.append(Strike(fault, what, now_us(), set(self._partitions)))
 
     def _on_acked(self, acked: Acked) -> None:
         if acked.acks != -1:
@@ -278,7 +286,7 @@ class Storm:
                 if not strike.waiting:
                     self._strikes.remove(strike)
                     seconds = (acked.moment_us - strike.moment_us) / 1e6
-                    self._recoveries.append(Recovery(strike.fault, seconds))
+                    self._recoveries.append(Recovery(strike.fault, strike.what, seconds))
 
     def _is_whole(self) -> bool:
         """Every replica is in the ISR, and every voter has all of the metadata log."""
