@@ -78,6 +78,7 @@ def of(standing: PartitionStanding, node: int) -> ReplicaStanding:
 def test_an_in_sync_replica_that_has_all_would_drop_nothing() -> None:
     seen = stand(AT, partition(1, (1, 2, 3)), scene({n: log(9, hw=9) for n in (1, 2, 3)}))
     assert seen.is_well
+    assert not seen.has_a_story
     assert [each.role for each in seen.replicas] == [Role.LEADER, Role.IN_SYNC, Role.IN_SYNC]
     assert of(seen, 2).loss == Loss(0, 0, Bound.EXACT)
     assert of(seen, 1).loss is None
@@ -165,6 +166,15 @@ def test_a_log_that_is_offline_tells_its_reason_and_no_offsets() -> None:
     assert seen.why == "log offline: no space left on device"
     assert seen.held is None
     assert seen.loss == Loss(5, 0, Bound.AT_MOST)
+
+
+def test_an_in_sync_replica_that_does_not_answer_is_a_story() -> None:
+    told = scene({1: log(9, hw=9)}, followers={2: follower(9)}, silent={2: "no answer"})
+    seen = stand(AT, partition(1, (1, 2, 3)), told)
+    assert seen.is_well
+    assert seen.has_a_story
+    assert of(seen, 2).role is Role.IN_SYNC
+    assert of(seen, 2).why == "broker 2 does not answer"
 
 
 def test_a_broker_that_does_not_answer_is_said_to_and_one_unknown_too() -> None:

@@ -24,10 +24,13 @@ if TYPE_CHECKING:
     from cotidal.values import NodeId, TopicPartition
 
 LEGEND = """\
-IF ELECTED NOW: what an election of this replica would drop. Below the high watermark records are
-acknowledged to acks=all; above it at most to acks=1. A write with acks=0 is acknowledged to nobody:
-it is counted among these, and cannot be told apart."""
+IF ELECTED NOW: what an election of this replica would drop. Records below the high watermark are
+committed: acks=all was acknowledged, and consumers may have read them. Above it, at most acks=1
+was. A write with acks=0 is acknowledged to nobody: it is counted here too, and cannot be told
+apart."""
 EPOCHS_SHOWN = 3
+UNWELL_SHOWN = 20
+"""Partitions whose replicas are shown unasked: a page, not a book."""
 
 
 class Status(NamedTuple):
@@ -70,7 +73,8 @@ def command(
     """
     from cotidal.client.cluster import Cluster
 
-    with Cluster(bootstrap, timeout_s=10.0) as cluster:
+    # A broker that hangs is soon given up: the others know what there is to know of it.
+    with Cluster(bootstrap, timeout_s=10.0, connect_timeout_s=2.0) as cluster:
         status = gather(cluster, topics, internal=internal or bool(topics))
     if under_replicated:
         unwell = [each for each in status.partitions if not each.is_well]
@@ -82,8 +86,10 @@ def command(
     click.echo()
     if status.partitions:
         print_partitions(status)
-        everything = replicas or bool(topics)
-        print_replicas([each for each in status.partitions if everything or not each.is_well])
+        if replicas or topics:
+            print_replicas(status.partitions)
+        else:
+            print_unwell([each for each in status.partitions if each.has_a_story])
     elif under_replicated:
         click.echo("every partition has all its replicas in sync")
     else:
@@ -195,6 +201,14 @@ def print_partitions(status: Status) -> None:
     if lacking or leaderless:
         click.echo()
         click.echo(red(f"{lacking} under-replicated, {leaderless} without a leader"))
+
+
+def print_unwell(partitions: list[PartitionStanding]) -> None:
+    print_replicas(partitions[:UNWELL_SHOWN])
+    if len(partitions) > UNWELL_SHOWN:
+        click.echo()
+        left = len(partitions) - UNWELL_SHOWN
+        click.echo(f"and {left:,} more partitions: name a TOPIC, or say --replicas")
 
 
 def print_replicas(partitions: list[PartitionStanding]) -> None:

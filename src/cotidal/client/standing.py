@@ -5,8 +5,8 @@ of. A candidate keeps the prefix that its log has in common with that one, epoch
 that agree on the epochs of their offsets hold the same records there (LOG_PREFIXES_MATCH). What
 follows would go:
 
-  below the high watermark   acknowledged to producers with acks=all (and acks=1), read by consumers
-  above it                   acknowledged at most to producers with acks=1
+  below the high watermark   committed: acknowledged to acks=all (and acks=1), read by consumers
+  above it                   acknowledged at most to acks=1
 
 A write with acks=0 is acknowledged to nobody and stands among these unmarked. Counts are of
 offsets: of a compacted topic fewer records may be left.
@@ -79,6 +79,11 @@ class PartitionStanding(NamedTuple):
     @property
     def is_well(self) -> bool:
         return self.partition.has_leader and not self.partition.is_under_replicated
+
+    @property
+    def has_a_story(self) -> bool:
+        """It is not well, or may soon be: a replica that counts as in sync does not answer."""
+        return not self.is_well or any(replica.why for replica in self.replicas)
 
 
 class Scene(NamedTuple):
