@@ -89,10 +89,10 @@ def follow(state: NodeState, hosted: Hosted) -> None:
 
 
 def forget(state: NodeState, partition: TopicPartition, *, but: NodeId | None = None) -> None:
-    """It follows nobody (else) any more."""
+    """It follows nobody (else) any more. Others may have waited for what the disk did for it."""
     for leader, followed in state.followed.items():
-        if leader != but:
-            followed.pop(partition, None)
+        if leader != but and followed.pop(partition, None) is not None:
+            state.fetch_due[leader] = None
 
 
 def pump(state: NodeState) -> None:
