@@ -281,6 +281,17 @@ def test_offsets_of_a_deleted_topic_are_gone():
     assert fetched(node) == (0, -1)
 
 
+def test_offsets_of_a_topic_that_was_deleted_while_nobody_coordinated_are_gone():
+    node = node_with_groups()
+    commit(node, 5)
+    node.hold = {fx.Append}
+    node.ask(*delete("orders"))
+    assert node.held, "what takes the offsets away is never written"
+    after = node.restart()
+    create(after, "orders")
+    assert fetched(after) == (0, -1)
+
+
 def test_a_member_leaves_and_its_group_can_be_deleted():
     node = node_with_groups()
     joined = member(node)

@@ -144,12 +144,23 @@ class Shard:
 class Coordinators:
     """The coordinators of one node."""
 
-    __slots__ = ("held", "load_bytes", "log", "make", "shards", "timeout_ms", "waiter", "wake")
+    __slots__ = (
+        "held",
+        "load_bytes",
+        "log",
+        "make",
+        "on_active",
+        "shards",
+        "timeout_ms",
+        "waiter",
+        "wake",
+    )
 
     def __init__(
         self,
         log: CoordinatorLog,
         make: Callable[[str], Coordinator],
+        on_active: Callable[[Shard], None],
         *,
         load_bytes: int,
         timeout_ms: int,
@@ -158,6 +169,8 @@ class Coordinators:
         self.load_bytes = min(load_bytes, COORDINATOR_LOAD_BYTES)
         self.make = make
         """The machine that goes with a topic."""
+        self.on_active = on_active
+        """Told of each that has loaded its log, before it is asked anything."""
         self.timeout_ms = timeout_ms
         self.shards: dict[TopicPartition, Shard] = {}
         self.held: dict[TopicPartition, list[Held]] = {}
@@ -244,7 +257,11 @@ def tell_all(state: NodeState, topic: str, news: object) -> None:
     """Something that every coordinator of a topic shall know, and nobody waits for."""
     for partition, shard in tuple(state.coordinators.shards.items()):
         if partition.topic == topic and shard.load_end is None:
-            _obey(state, shard, shard.machine.ask(news, NOBODY, _moment(state)))
+            tell(state, shard, news)
+
+
+def tell(state: NodeState, shard: Shard, news: object) -> None:
+    _obey(state, shard, shard.machine.ask(news, NOBODY, _moment(state)))
 
 
 def led(state: NodeState, topic: str) -> tuple[TopicPartition, ...]:
@@ -345,6 +362,7 @@ def on_read_done(state: NodeState, loading: Loading, event: ReadDone) -> None:
 def _activate(state: NodeState, shard: Shard) -> None:
     shard.load_end = None
     _obey(state, shard, shard.machine.on_loaded(_moment(state)))
+    state.coordinators.on_active(shard)
     _release(state, shard.hosted.replica.partition)
 
 

@@ -7,6 +7,7 @@ answered, so is the request. The API's module makes the questions and the answer
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from types import ModuleType
 from typing import Final
 
@@ -20,10 +21,10 @@ from cotidal.core.groups.coordinator import GroupCoordinator
 from cotidal.core.groups.state import GroupRules
 from cotidal.node import coordinators
 from cotidal.node.connections import Slot
-from cotidal.node.coordinators import CoordinatorLog, Coordinators
+from cotidal.node.coordinators import CoordinatorLog, Coordinators, Shard
 from cotidal.node.state import NodeState
 from cotidal.settings import effective
-from cotidal.values import TopicPartition, Uuid
+from cotidal.values import ZERO_UUID, TopicPartition, Uuid
 
 MINUTE_MS: Final = 60_000
 
@@ -32,6 +33,7 @@ def duty(state: NodeState, log: CoordinatorLog) -> Coordinators:
     return Coordinators(
         log,
         _maker(state),
+        partial(_forget_deleted, state),
         load_bytes=_number(state, "offsets.load.buffer.size"),
         timeout_ms=_number(state, "offsets.commit.timeout.ms"),
     )
@@ -131,6 +133,24 @@ def _places(
             number = partition_of(part.group_id, len(topic.partitions))
             places.append((part, TopicPartition(OFFSETS_TOPIC, number)))
     return places
+
+
+def _forget_deleted(state: NodeState, shard: Shard) -> None:
+    """Topics that were deleted while nobody coordinated: a new one of their name has no offsets.
+
+    Whoever took a commit knew its topic, and knew of no later leader. So the metadata that made us
+    the leader comes after that topic: if it is not there now, it was deleted.
+    """
+    assert isinstance(shard.machine, GroupCoordinator)
+    known = state.controller.committed.topic_names
+    committed = dict.fromkeys(
+        value.topic_id
+        for held in shard.machine.groups.image.offsets.values()
+        for value in held.values()
+    )
+    gone = tuple(each for each in committed if each != ZERO_UUID and each not in known)
+    if gone:
+        coordinators.tell(state, shard, ForgetTopics(gone))
 
 
 def on_topic_deleted(state: NodeState, topic_id: Uuid) -> None:
