@@ -191,9 +191,7 @@ class Storm:
     def _roll(self) -> None:
         """One node after the other, in order, while writers go on; then they wait for answers."""
         for node in self._cluster.nodes:
-            self._strikes.append(
-                Strike("rolling restart", f"of node {node}", now_us(), set(self._partitions))
-            )
+            self._strike("rolling restart", f"of node {node}")
             self._nemesis.roll(node)
             self._recover()
         self._until(
