@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cotidal.api.asked import Asked
-from cotidal.api.groups import Answered, Part
+from cotidal.api.coordination import Answered, Part
 from cotidal.api.view import View
 from cotidal.core.groups.asks import DeleteGroup
 from cotidal.errors import ErrorCode, Refusal

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from cotidal.api.asked import Asked
-from cotidal.api.groups import Answered, Part
+from cotidal.api.coordination import Answered, Part
 from cotidal.api.operations import GROUP_OPERATIONS, NOT_ASKED
 from cotidal.api.view import View
 from cotidal.core.groups.asks import DescribeGroup, GroupDescribed

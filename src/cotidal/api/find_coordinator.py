@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Final
 
 from cotidal.api.asked import Asked
-from cotidal.api.groups import OFFSETS_TOPIC
+from cotidal.api.coordination import OFFSETS_TOPIC
 from cotidal.api.reachability import reachable
 from cotidal.api.view import View
 from cotidal.core.cluster.image import Endpoint

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Final
 
 from cotidal.api.asked import Asked
-from cotidal.api.groups import Answered, Part, of_group
+from cotidal.api.coordination import Answered, Part, of_group
 from cotidal.api.view import View
 from cotidal.core.groups.asks import Join, Joined, JoinRefused, Protocol
 from cotidal.errors import Refusal

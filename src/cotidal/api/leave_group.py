@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from cotidal.api.asked import Asked
-from cotidal.api.groups import Answered, Part, of_group
+from cotidal.api.coordination import Answered, Part, of_group
 from cotidal.api.view import View
 from cotidal.core.groups.asks import Leave, Leaver, Left
 from cotidal.errors import Refusal

@@ -7,7 +7,7 @@ empty.
 from __future__ import annotations
 
 from cotidal.api.asked import Asked
-from cotidal.api.groups import Answered, Part, of_group
+from cotidal.api.coordination import Answered, Part, of_group
 from cotidal.api.view import View
 from cotidal.core.groups.asks import DeleteOffsets, OffsetsDeleted
 from cotidal.errors import Refusal

@@ -31,13 +31,13 @@ from cotidal.node import (
     acks,
     chronicle,
     controller,
+    coordination,
     coordinators,
     decisions,
     doubts,
     enrolment,
     fetch,
     fetchers,
-    groups,
     housekeeping,
     housing,
     lifecycle,
@@ -113,7 +113,7 @@ class Node:
         state = self._state = NodeState(config, entropy)
         state.inspect = inspect
         state.controller = ControllerDuty()
-        state.coordinators = groups.duty(state, coordinator_log)
+        state.coordinators = coordination.duty(state, coordinator_log)
         state.quorum = QuorumDuty(state, reader)
         state.life = lifecycle.Life()
         state.chronicle = chronicle.Chronicle(events)
@@ -410,7 +410,7 @@ class Node:
         elif api.owner is Owner.CONTROLLER or api.owner is Owner.ACTIVE:
             controller.begin(state, slot, api.owner)
         elif api.owner is Owner.COORDINATOR:
-            groups.begin(state, slot, self._asked(slot), self._view)
+            coordination.begin(state, slot, self._asked(slot), self._view)
         else:
             self._answer_from_image(slot, may_create=True)
 

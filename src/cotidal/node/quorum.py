@@ -165,8 +165,8 @@ def _quorum_config(state: NodeState) -> QuorumConfig:
         ),
         joins=effective("controller.quorum.auto.join.enable", static=config.settings).value is True,
         chunk_bytes=config.snapshot_chunk_bytes,
-        snapshot_after_bytes=_number(state, "metadata.log.max.record.bytes.between.snapshots"),
-        snapshot_after_ms=_number(state, "metadata.log.max.snapshot.interval.ms"),
+        snapshot_after_bytes=state.config.number("metadata.log.max.record.bytes.between.snapshots"),
+        snapshot_after_ms=state.config.number("metadata.log.max.snapshot.interval.ms"),
     )
 
 
@@ -487,9 +487,3 @@ def _end_of(batch: MetadataBatch) -> Offset:
 
 def _endpoint(points: tuple[QuorumEndpoint, ...]) -> Endpoint:
     return Endpoint(points[0].name, points[0].host, points[0].port)
-
-
-def _number(state: NodeState, name: str) -> int:
-    value = effective(name, static=state.config.settings).value
-    assert isinstance(value, int)
-    return value

@@ -65,6 +65,12 @@ class NodeConfig(NamedTuple):
     log_dirs: tuple[Uuid, ...] = ()
     """Ids of the log directories that work; empty: ``directory_id`` is the only one."""
 
+    def number(self, name: str) -> int:
+        """A static setting that is a whole number."""
+        value = effective(name, static=self.settings).value
+        assert isinstance(value, int), name
+        return value
+
     @property
     def log_directories(self) -> tuple[Uuid, ...]:
         return self.log_dirs or (self.directory_id,)

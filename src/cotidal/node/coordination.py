@@ -1,0 +1,121 @@
+"""Requests for coordinators: which one, and what becomes of the answers. Pure.
+
+A request becomes one question or several, each for the coordinator of its group or transactional
+id; when all are answered, so is the request. The API's module makes the questions and the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from types import ModuleType
+
+from cotidal.api.asked import Asked
+from cotidal.api.coordination import OFFSETS_TOPIC, Answered, Part
+from cotidal.api.registry import handler
+from cotidal.api.view import View
+from cotidal.core.coordinator import Coordinator, partition_of
+from cotidal.node import coordinators, groups
+from cotidal.node.connections import Slot
+from cotidal.node.coordinators import CoordinatorLog, Coordinators
+from cotidal.node.state import NodeState
+from cotidal.values import TopicPartition
+
+
+def duty(state: NodeState, log: CoordinatorLog) -> Coordinators:
+    return Coordinators(
+        log,
+        _maker(state),
+        partial(groups.forget_deleted, state),
+        load_bytes=state.config.number("offsets.load.buffer.size"),
+        timeout_ms=state.config.number("offsets.commit.timeout.ms"),
+    )
+
+
+def _maker(state: NodeState) -> Callable[[str], Coordinator]:
+    def make(topic: str) -> Coordinator:
+        assert topic == OFFSETS_TOPIC, topic
+        return groups.machine(state)
+
+    return make
+
+
+class Gathering:
+    """A request whose parts are being answered."""
+
+    __slots__ = ("_answers", "_asked", "_missing", "_module", "_slot", "_state")
+
+    def __init__(
+        self, state: NodeState, slot: Slot, module: ModuleType, asked: Asked, parts: int
+    ) -> None:
+        self._state = state
+        self._slot = slot
+        self._module = module
+        self._asked = asked
+        self._answers: list[object] = [None] * parts
+        self._missing = parts
+
+    def fill(self, position: int, answer: object) -> None:
+        self._answers[position] = answer
+        self._missing -= 1
+        if not self._missing:
+            self.respond()
+
+    def respond(self) -> None:
+        slot = self._slot
+        reply = self._module.response(slot.request.message, self._asked, self._answers)
+        slot.connection.answer(slot, reply, self._state.out)
+
+
+class OnePart:
+    """Implements ``coordinators.Asker``."""
+
+    __slots__ = ("_gathering", "_position")
+
+    def __init__(self, gathering: Gathering, position: int) -> None:
+        self._gathering = gathering
+        self._position = position
+
+    def answer(self, answer: object) -> None:
+        self._gathering.fill(self._position, answer)
+
+
+def begin(state: NodeState, slot: Slot, asked: Asked, view: View) -> None:
+    """A request of a coordinator's API."""
+    module = handler(slot.request.api_key)
+    parts: tuple[Part | Answered, ...] = module.parts(slot.request.message, asked, view)
+    places = _places(state, parts)
+    gathering = Gathering(state, slot, module, asked, len(places))
+    if not places:
+        gathering.respond()
+    for position, (part, partition) in enumerate(places):
+        asker = OnePart(gathering, position)
+        if isinstance(part, Answered):
+            asker.answer(part.answer)
+        elif partition is None:
+            asker.answer(coordinators.NOT_COORDINATOR)
+        else:
+            coordinators.ask(state, partition, part.ask, asker)
+
+
+def _places(
+    state: NodeState, parts: tuple[Part | Answered, ...]
+) -> list[tuple[Part | Answered, TopicPartition | None]]:
+    """Each part with the partition that it is for; one for no key goes to all that are here."""
+    places: list[tuple[Part | Answered, TopicPartition | None]] = []
+    for part in parts:
+        if isinstance(part, Answered):
+            places.append((part, None))
+        elif part.key is None:
+            places.extend((part, each) for each in coordinators.led(state, part.topic))
+        else:
+            places.append((part, place_of(state, part.topic, part.key)))
+    return places
+
+
+def place_of(state: NodeState, topic: str, key: str) -> TopicPartition | None:
+    """The partition that has a key's coordinator; None while there is no such topic."""
+    known = state.controller.committed.topics.get(topic)
+    if known is None:
+        return None
+    return TopicPartition(topic, partition_of(key, len(known.partitions)))
