@@ -80,7 +80,7 @@ def test_a_new_leader_knows_nothing_of_its_followers_but_trusts_the_isr_for_the_
     assert (outsider.end_offset, outsider.broker_epoch, outsider.last_caught_up) == (-1, -1, NEVER)
 
 
-def test_the_same_leader_in_a_later_epoch_keeps_the_ends_and_restarts_the_clocks() -> None:
+def test_the_same_leader_in_the_next_epoch_keeps_the_ends_and_restarts_the_clocks() -> None:
     replica = leading(end=10)
     fetched(replica, 2, 10, now=1)
     fetched(replica, 3, 9, now=1)
@@ -88,3 +88,14 @@ def test_the_same_leader_in_a_later_epoch_keeps_the_ends_and_restarts_the_clocks
     member, outsider = (leadership_of(replica).followers[node] for node in nodes(2, 3))
     assert (member.end_offset, member.broker_epoch, member.last_caught_up) == (10, 102, 70)
     assert (outsider.end_offset, outsider.broker_epoch, outsider.last_caught_up) == (9, 103, NEVER)
+
+
+def test_a_leader_that_has_missed_an_epoch_knows_nothing_of_its_followers() -> None:
+    """Whoever led in between may have had them cut what they once told of here."""
+    replica = leading(end=10)
+    fetched(replica, 2, 10, now=1)
+    become_leader(replica, appointment(epoch=7, isr=(1, 2)), Millis(70))
+    (node,) = nodes(2)
+    follower = leadership_of(replica).followers[node]
+    assert (follower.end_offset, follower.broker_epoch) == (-1, -1)
+    assert replica.high_watermark == 0

@@ -120,11 +120,14 @@ def become_leader(replica: Replica, told: Appointment, now: Millis) -> tuple[Par
     """Lead from the end of the log on. The epoch is entered before a record is written in it.
 
     Of a new leader's followers nothing is known until they fetch. Where the same leader goes on in
-    a later epoch, it knows how far they are; only their clocks start again.
+    the next epoch, it knows how far they are; only their clocks start again. Of a later one it
+    knows nothing: somebody else may have led in between and had them cut what they told of here.
     """
     assert replica.opened, OFFSETS_CONTIGUOUS
     assert told.epoch >= replica.leader_epoch, ONE_LEADER_PER_EPOCH
     before = replica.leadership
+    if before is not None and told.epoch > before.epoch + 1:
+        before = None
     replica.following = None
     epoch_start = replica.next_offset  # what the disk is still writing is of an earlier epoch
     leadership = replica.leadership = Leadership(told, epoch_start=epoch_start)

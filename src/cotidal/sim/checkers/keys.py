@@ -120,7 +120,8 @@ class KeyChecker:
         """In ISR or ELR in its registered incarnation, with a log that can be looked at."""
         replica = hosted_by(process)[partition].replica
         told = self._ghost.told_of(partition, replica.topic_id)
-        if told is None or process.node_id not in (*told.isr, *told.elr):
+        node_id = process.node_id
+        if told is None or (node_id not in told.isr and node_id not in told.elr):
             return False
         return self._steps.end_of(process.node_id, partition) is not None
 
