@@ -12,6 +12,7 @@ import pytest
 
 import cotidal.sim
 import fingerprint
+from cotidal.cli.tally import build
 from cotidal.sim.faults.schedule import draw_schedule
 from cotidal.sim.plan import PLANS
 from cotidal.sim.run import Run, run
@@ -32,13 +33,16 @@ def test_every_promise_of_a_plan_holds(name: str) -> None:
     assert outcome.read > 0
 
 
-def digest_by(python: str, *, hash_seed: str) -> str:
+PACKAGE = Path(cotidal.sim.__path__[0]).parent
+
+
+def digest_by(python: str, *, hash_seed: str, package: Path = PACKAGE) -> str:
     told = subprocess.run(
         [python, fingerprint.__file__, "5"],
         env={
             **os.environ,
             "PYTHONHASHSEED": hash_seed,
-            "PYTHONPATH": str(Path(cotidal.sim.__path__[0]).parent.parent),
+            "PYTHONPATH": str(package.parent),
         },
         capture_output=True,
         text=True,
@@ -76,6 +80,13 @@ def test_one_seed_is_one_run_on_every_python() -> None:
     here = digest(5)
     for python in other_pythons():
         assert digest_by(python, hash_seed="1") == here, python
+
+
+@pytest.mark.skipif(build() == "plain", reason="this is the plain build: see make test-compiled")
+def test_one_seed_is_one_run_compiled_or_plain(tmp_path: Path) -> None:
+    plain = tmp_path / PACKAGE.name
+    shutil.copytree(PACKAGE, plain, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    assert digest_by(sys.executable, hash_seed="1", package=plain) == digest(5)
 
 
 def test_another_seed_is_another_run() -> None:
