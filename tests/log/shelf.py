@@ -43,6 +43,7 @@ class Shelf:
         clean: bool = True,
         recovery_point: int = 0,
         log_start: int = 0,
+        cleaned_to: int = 0,
         now: int = NOW,
         topic_id: Uuid = TOPIC_ID,
     ) -> Log:
@@ -54,6 +55,7 @@ class Shelf:
             clean=clean,
             recovery_point=Offset(recovery_point),
             log_start=Offset(log_start),
+            cleaned_to=Offset(cleaned_to),
             now_wall=WallMillis(now),
         )
 

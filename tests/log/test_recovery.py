@@ -154,15 +154,30 @@ def test_segments_after_a_missing_tail_go(shelf: Shelf) -> None:
     assert shelf.logs() == [FIRST + ".log"]
 
 
-def test_gaps_between_segments_stay_where_compaction_makes_them(shelf: Shelf) -> None:
+@pytest.mark.parametrize("points", [{"recovery_point": 15}, {"cleaned_to": 10}], ids=str)
+def test_gaps_between_segments_stay_where_all_was_synced(
+    shelf: Shelf, points: dict[str, int]
+) -> None:
+    """They are of Kafka's compaction."""
     config = SMALL._replace(compacted=True)
     log = shelf.open(config)
     fill(log, 25)
     whole = shelf.bytes_of(FIRST + ".log")
     shelf.restart()
     shelf.put(FIRST + ".log", whole[:700])
-    log = shelf.open(config, clean=False)
+    log = shelf.open(config, clean=False, **points)
     assert bases(log) == [*range(7), *range(10, 25)]
+
+
+def test_gap_after_what_was_synced_is_a_hole_also_in_a_compacted_log(shelf: Shelf) -> None:
+    config = SMALL._replace(compacted=True)
+    log = shelf.open(config)
+    fill(log, 25)
+    whole = shelf.bytes_of(FIRST + ".log")
+    shelf.restart()
+    shelf.put(FIRST + ".log", whole[:700])
+    log = shelf.open(config, clean=False, recovery_point=5)
+    assert bases(log) == [*range(7)]
 
 
 def test_batches_below_the_recovery_point_are_not_walked(shelf: Shelf) -> None:

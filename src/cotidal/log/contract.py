@@ -25,7 +25,6 @@ class LogConfig(NamedTuple):
     retention_bytes: int = -1
     file_delete_delay_ms: int = 60_000
     compacted: bool = False
-    """Gaps between segments are compaction's work, not a crash's."""
     compaction: CompactionRules = CompactionRules()
 
     @property

@@ -103,7 +103,7 @@ class Log:
                 filesystem,
                 directory,
                 index_interval_bytes=config.index_interval_bytes,
-                compacted=config.compacted,
+                cleaned_to=cleaned_to,
                 now_wall=now_wall,
             ).run(topic_id=topic_id, clean=clean, recovery_point=recovery_point)
             log = cls(filesystem, directory, config, loaded, recovery_point, log_start, now_wall)

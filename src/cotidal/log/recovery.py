@@ -4,8 +4,9 @@ After a clean shutdown the files are believed: only lengths and last entries are
 end is found from the last index entry on. Otherwise every batch from the recovery point on is
 walked with its crc. At the first bad one the segment is cut, and the segments after it go: what
 follows a hole must not be served. A hole between two segments counts as one (the tail of the first
-never reached the disk), unless the log is compacted, which leaves such gaps on purpose. Both
-indexes and the epochs of the walked part are made anew.
+never reached the disk), unless it lies below the recovery point or where the log was compacted:
+what is there was synced, and Kafka's compaction may leave such gaps (ours does not). Both indexes
+and the epochs of the walked part are made anew.
 
 Each mending is told in a sentence, in the order in which it happened.
 """
@@ -55,14 +56,14 @@ class Recovery:
         directory: str,
         *,
         index_interval_bytes: int,
-        compacted: bool,
+        cleaned_to: int,
         now_wall: WallMillis,
     ) -> None:
         self._filesystem = filesystem
         self._directory = directory
         self._name = directory.rpartition("/")[2]
         self._index_interval_bytes = index_interval_bytes
-        self._compacted = compacted
+        self._cleaned_to = cleaned_to
         self._now_wall = now_wall
         self._repaired: list[str] = []
         self._epochs = EpochLine()
@@ -199,7 +200,8 @@ class Recovery:
                 self._check_indexes(segment)
                 end = after
                 continue
-            if segment.base_offset > end and not self._compacted:
+            synced = segment.base_offset <= max(recovery_point, self._cleaned_to)
+            if segment.base_offset > end and not synced:
                 self._drop(segments, number - 1, f"offsets from {end} on are missing before it")
                 break
             end, whole = self._recover_segment(segment, recovery_point)
