@@ -330,6 +330,23 @@ def test_commit_marker_stays_as_long_as_its_data(shelf: Shelf) -> None:
     assert read_header(batch_at(log, 1)).delete_horizon is None
 
 
+def test_last_sequence_of_a_producer_outlives_its_transaction(shelf: Shelf) -> None:
+    """A marker comes after the data, and has no sequence."""
+    log = shelf.open(KEYED)
+    put(log, (b"z", b"1"))
+    transaction(log, 5, (b"a", b"1"), commits=True)
+    marker(log, ControlType.COMMIT, 6)
+    put(log, (b"a", b"2"))
+    roll(log)
+    for round_ in range(3):
+        put(log, (b"%d" % round_, b"1"))
+        roll(log)
+        compact(log, now=NOW + 2 * DAY_MS * round_, producers=frozenset({5, 6}))
+    assert read_header(batch_at(log, 1)).producer_id == 5
+    assert read_header(batch_at(log, 1)).record_count == 0
+    assert read_header(batch_at(log, 3)).producer_id == 6, "known by a marker alone"
+
+
 # Beside other work
 
 

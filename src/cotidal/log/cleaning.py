@@ -121,8 +121,9 @@ class _Work:
         self._keys = KeyMap(keys_max)
         self._now = now_wall
         self._breathe = breathe
-        self._last_of: dict[int, int] = {}
-        """Last offset of the last batch of each producer that is still known."""
+        self._last_of: dict[int, tuple[bool, int]] = {}
+        """Of each producer that is still known, the last batch: whether it holds data, and its last
+        offset. A marker counts only where there is no data: it has no sequence."""
         self._epoch: int = NO_EPOCH
         self._transactions = TransactionsSeen(cleaning.aborted)
 
@@ -189,7 +190,9 @@ class _Work:
 
     def _note_producer(self, header: BatchHeader) -> None:
         if header.producer_id in self._cleaning.producers:
-            self._last_of[header.producer_id] = header.last_offset
+            found = (not header.is_control, int(header.last_offset))
+            known = self._last_of.get(header.producer_id, found)
+            self._last_of[header.producer_id] = max(known, found)
 
     # The second walk
 
@@ -258,7 +261,8 @@ class _Work:
             kept = self._records_that_stay(header, batch)
         if kept is not None:
             return kept
-        is_producers_last = self._last_of.get(header.producer_id) == header.last_offset
+        this = (not header.is_control, header.last_offset)
+        is_producers_last = self._last_of.get(header.producer_id) == this
         if not (begins_epoch or is_last or is_producers_last):
             return None
         return batch if header.record_count == 0 else emptied(header)
