@@ -169,6 +169,11 @@ def test_a_broker_that_dies_shows_in_the_metrics_of_the_others(scraped: Scraped)
     assert scraped.total("replicated_out_bytes_total", everyone) == scraped.total(
         "replicated_in_bytes_total", everyone
     )
+    times = [
+        scraped.scrape(node).get(("cotidal_request_seconds_count", ("Produce",)), 0)
+        for node in everyone
+    ]
+    assert sum(times) == 1, "of the one request, where it was answered"
     ends = [scraped.scrape(node)["cotidal_log_end_offset", ("orders", "0")] for node in everyone]
     assert ends == [1, 1, 1]
     lost = next(n for n in everyone if not scraped.scrape(n)["cotidal_active_controller", ()])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
-from typing import Any, get_args, get_type_hints
+from typing import Any
 
 import pytest
 
@@ -14,25 +14,10 @@ from cotidal.cli.events import TOPIC, chooser, line_of
 from cotidal.cli.main import run
 from cotidal.client.consumer import Fetched
 from cotidal.core.cluster.decide.topics import EVENTS_TOPIC
-from cotidal.node.happenings import KINDS, Told, record_value
+from cotidal.node.happenings import KINDS
 from cotidal.testing.cluster import Cluster
-from cotidal.values import NodeId, Offset, WallMillis
-
-
-def sample_of(hint: Any) -> Any:
-    if getattr(hint, "__origin__", None) is tuple:
-        return (sample_of(get_args(hint)[0]),)
-    hint = getattr(hint, "__supertype__", hint)
-    if hint in (int, str, bool):
-        return hint(1)
-    return hint(*(sample_of(each) for each in get_type_hints(hint).values()))
-
-
-def event(kind: type) -> dict[str, Any]:
-    told = Told(NodeId(1), "life", 1, WallMillis(1_700_000_000_123), sample_of(kind))
-    found = json.loads(record_value(told))
-    assert isinstance(found, dict)
-    return found
+from cotidal.values import Offset, WallMillis
+from happening_samples import event_of
 
 
 def record(value: bytes) -> Fetched:
@@ -49,7 +34,7 @@ def test_every_kind_has_a_sentence_of_its_own() -> None:
 
 @pytest.mark.parametrize("kind", KINDS, ids=KINDS.get)
 def test_a_line_names_time_teller_partition_and_kind(kind: type) -> None:
-    told = event(kind)
+    told = event_of(kind)
     line = event_line(told)
     assert ".123  node 1  " in line
     assert f"{told['kind']}: " in line

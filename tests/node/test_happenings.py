@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, get_args, get_type_hints
+from typing import Any
 
 import pytest
 
@@ -19,9 +19,10 @@ from cotidal.messages.records.metadata import (
     UnregisterBrokerRecord,
 )
 from cotidal.node import happenings as told
-from cotidal.node.happenings import KINDS, Told, record_value
+from cotidal.node.happenings import KINDS
 from cotidal.node.news import happenings_of
-from cotidal.values import NodeId, Offset, Uuid, WallMillis
+from cotidal.values import Offset, Uuid
+from happening_samples import event_of, record_of
 from json_schema import EVENTS, violations
 
 ORDERS = Uuid(b"o" * 16)
@@ -124,18 +125,9 @@ def test_a_change_of_nothing_that_matters_is_no_news() -> None:
     assert news(image(), directories=(ORDERS, ORDERS, ORDERS)) == []
 
 
-def sample_of(hint: Any) -> Any:
-    if getattr(hint, "__origin__", None) is tuple:
-        return (sample_of(get_args(hint)[0]),)
-    hint = getattr(hint, "__supertype__", hint)
-    if hint in (int, str, bool):
-        return hint(1)
-    return hint(*(sample_of(each) for each in get_type_hints(hint).values()))
-
-
 @pytest.mark.parametrize("kind", KINDS, ids=KINDS.get)
 def test_a_record_of_each_kind_is_valid_by_the_schema(kind: type) -> None:
-    written = record_value(Told(NodeId(1), "life", 1, WallMillis(5), sample_of(kind)))
+    written = record_of(kind)
     assert b" " not in written, "compact"
     record = json.loads(written)
     assert record["kind"] == KINDS[kind]
@@ -143,9 +135,7 @@ def test_a_record_of_each_kind_is_valid_by_the_schema(kind: type) -> None:
 
 
 def test_the_schema_refuses_what_is_not_so() -> None:
-    record = json.loads(
-        record_value(Told(NodeId(1), "life", 1, WallMillis(5), told.BrokerFenced(4, 9, AT)))
-    )
+    record = event_of(told.BrokerFenced)
     for change in ({"node": "4"}, {"kind": "other"}, {"more": 1}, {"sequence": 0}, {"v": 2}):
         assert violations(record | change, EVENTS), change
     del record["node_epoch"]
