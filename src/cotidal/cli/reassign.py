@@ -253,20 +253,19 @@ def wait_for(cluster: Cluster, partitions: Container[TopicPartition] | None) -> 
     """Until these (or all) are where they shall be, with a bar of the bytes."""
     from cotidal.cli.progress import Progress
 
-    first = left = sum(each.left_bytes for each in look(cluster))
-    with Progress("bytes copied", total=first) as bar:
-        while True:
-            moving = [
-                each
-                for each in look(cluster)
-                if partitions is None or each.ongoing.at in partitions
-            ]
+    def under_way() -> list[Moving]:
+        every = look(cluster)
+        return [each for each in every if partitions is None or each.ongoing.at in partitions]
+
+    moving = under_way()
+    left = sum(each.left_bytes for each in moving)
+    with Progress("bytes copied", total=left) as bar:
+        while moving:
+            time.sleep(LOOK_EVERY_S)
+            moving = under_way()
             still = min(left, sum(each.left_bytes for each in moving))
             bar.advance(left - still)
             left = still
-            if not moving:
-                break
-            time.sleep(LOOK_EVERY_S)
 
 
 def lift_throttles(cluster: Cluster, partitions: Iterable[TopicPartition]) -> None:
