@@ -11,9 +11,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Consumer, Producer
 
 from bench.apache_kafka import run_tool
-from real_cluster import Writing, read_all
+from real_cluster import QUICK, Writing, read_all, until
 from tests.interop.mixed_cluster import Make, MixedCluster, running
 
 pytestmark = pytest.mark.interop
@@ -21,6 +22,7 @@ pytestmark = pytest.mark.interop
 OURS, THEIRS = Make.COTIDAL, Make.KAFKA
 TOPIC = "mixed"
 METADATA = "__cluster_metadata"
+OFFSETS = "__consumer_offsets"
 PARTITIONS = range(3)
 BROKERS = (OURS, OURS, THEIRS)
 
@@ -107,3 +109,51 @@ def test_controllers_of_both_makes_vote_and_lead_in_one_quorum(kafka: None, tmp_
         shortest = min(map(len, logs))
         assert shortest > 1_000
         assert len({log[:shortest] for log in logs}) == 1, "one metadata log, byte by byte"
+
+
+def test_a_group_keeps_its_place_wherever_its_coordinator_is(kafka: None, tmp_path: Path) -> None:
+    """What one make has written into __consumer_offsets the other one reads, and goes on with."""
+    with running(tmp_path, brokers=BROKERS, controllers=(OURS,)) as cluster:
+        cluster.create(TOPIC, partitions=1)
+        values = [b"%d" % number for number in range(40)]
+        assert taken_by_group(cluster, values[:10]) == values[:10]
+        for number, at in zip(cluster.brokers, (10, 20, 30), strict=True):
+            cluster.until_in_sync(OFFSETS)
+            cluster.brokers[number].kill()
+            assert taken_by_group(cluster, values[at : at + 10]) == values[at : at + 10]
+            cluster.brokers[number].start()
+            cluster.until_serving(number)
+
+
+def taken_by_group(cluster: MixedCluster, values: list[bytes]) -> list[bytes]:
+    """Write these, and read as a group from where it last committed."""
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all", **QUICK})
+    for value in values:
+        producer.produce(TOPIC, value)
+    assert producer.flush(40) == 0
+    consumer = Consumer(
+        {
+            "bootstrap.servers": cluster.bootstrap,
+            "group.id": "readers",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            **QUICK,
+        }
+    )
+    found: list[bytes] = []
+    try:
+        consumer.subscribe([TOPIC])
+
+        def has_all() -> bool:
+            message = consumer.poll(0.5)
+            if message is not None and message.error() is None:
+                value = message.value()
+                assert isinstance(value, bytes)
+                found.append(value)
+            return len(found) >= len(values)
+
+        until(has_all, seconds=60)
+        consumer.commit(asynchronous=False)
+    finally:
+        consumer.close()
+    return found
