@@ -19,6 +19,7 @@ from cotidal.limits import (
     FETCH_SESSIONS_MAX,
 )
 from cotidal.node.happenings import FollowerHealth, PartitionHealth
+from cotidal.node.rate import Throttle
 from cotidal.node.state import NodeState
 from cotidal.values import LeaderEpoch, Millis, NodeId, Offset, TopicPartition
 
@@ -83,7 +84,6 @@ class Vitals(NamedTuple):
     under_replicated: int
     under_min_isr: int
     at_min_isr: int
-    offline_replicas: int
     lag_records_max: int
     """Of all followers of all partitions that are led here."""
     lag_ms_max: int
@@ -122,35 +122,35 @@ def read(state: NodeState, now: Millis, *, partitions_max: int) -> Vitals:
         shown.sort(key=_is_well)
         del shown[partitions_max:]
     return Vitals(
-        leads,
-        under_replicated,
-        under_min_isr,
-        at_min_isr,
-        offline_replicas(state),
-        records_max,
-        ms_max,
-        tuple(map(_replica, shown)),
-        tuple(
+        leads=leads,
+        under_replicated=under_replicated,
+        under_min_isr=under_min_isr,
+        at_min_isr=at_min_isr,
+        lag_records_max=records_max,
+        lag_ms_max=ms_max,
+        replicas=tuple(map(_replica, shown)),
+        led=tuple(
             partition_health(replica, replica.leadership, now)
             for replica in shown
             if replica.leadership is not None
         ),
-        len(state.hosted) - len(shown),
-        tuple(
-            ThrottleVitals(role, throttle.rate.per_second(now), throttle.bound)
-            for role, throttle in (
-                ("leader", state.leader_throttle),
-                ("follower", state.follower_throttle),
-            )
+        unlisted=len(state.hosted) - len(shown),
+        throttles=(
+            _throttle("leader", state.leader_throttle, now),
+            _throttle("follower", state.follower_throttle, now),
         ),
-        parked(state),
-        len(state.sessions),
-        fills(state),
-        quorum(state),
-        controller(state),
-        is_active_controller(state),
-        events_queued(state),
+        parked=parked(state),
+        fetch_sessions=len(state.sessions),
+        fills=fills(state),
+        quorum=quorum(state),
+        controller=controller(state),
+        is_active_controller=is_active_controller(state),
+        events_queued=events_queued(state),
     )
+
+
+def _throttle(role: str, throttle: Throttle, now: Millis) -> ThrottleVitals:
+    return ThrottleVitals(role, throttle.rate.per_second(now), throttle.bound)
 
 
 def _is_well(replica: Replica) -> bool:
