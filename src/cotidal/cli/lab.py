@@ -226,8 +226,8 @@ def _write(rows: Sequence[Row], faults: Plan, given: dict[str, Any]) -> None:
             file.writelines(json.dumps(run) + "\n" for run in flat)
     if given["parquet"]:
         try:
-            import pyarrow  # type: ignore[import-not-found,unused-ignore]
-            import pyarrow.parquet  # type: ignore[import-not-found,unused-ignore]
+            import pyarrow  # type: ignore[import-not-found,import-untyped,unused-ignore]
+            import pyarrow.parquet  # type: ignore[import-not-found,import-untyped,unused-ignore]
         except ImportError:
             raise Failed(
                 "--parquet needs pyarrow, which is not installed: `pip install pyarrow`, or take"
