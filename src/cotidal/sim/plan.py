@@ -144,7 +144,7 @@ PLANS: Final[dict[str, Plan]] = {
         Plan(
             "harsh",
             "nodes die together and alone, the network parts in every way; no data is lost",
-            _PROCESS | _NETWORK | _SMALL | {"kill-all": 1},
+            _PROCESS | _NETWORK | _SMALL | {"kill-all": 1, "relapse": 1},
             gap_ms=800,
             down_max=2,
             duties=_DUTIES,

@@ -110,3 +110,14 @@ def test_on_a_seesaw_two_nodes_are_killed_in_turns() -> None:
     for one, other in pairwise(first):
         assert one.nodes != other.nodes
         assert one.at_ms + one.for_ms == other.at_ms
+
+
+def test_a_relapse_kills_one_node_again_and_again_each_time_it_is_back() -> None:
+    plan = PLANS["harsh"]._replace(faults={"relapse": 1}, seconds=60, gap_ms=60_000)
+    schedules = [draw_schedule(seed, plan) for seed in range(1, 9)]
+    assert max(map(len, schedules)) > 2
+    for schedule in schedules:
+        assert {command.fault for command in schedule} <= {"kill"}
+        assert len({command.nodes for command in schedule}) <= 1
+        for before, after in pairwise(schedule):
+            assert after.at_ms > before.at_ms + before.for_ms

@@ -14,7 +14,7 @@ from cotidal.errors import ErrorCode
 from cotidal.messages.rpc.alter_partition import AlterPartitionResponse
 from cotidal.messages.rpc.apis import ApiKey
 from cotidal.node import effects as fx
-from cotidal.node.events import Event, LogFailed, Received, Replied, ShutdownRequested, Ticked
+from cotidal.node.events import Event, LogFailed, Received, ShutdownRequested, Ticked
 from cotidal.sim import probes as seen
 from cotidal.sim.checkers.ghost import Ghost
 from cotidal.sim.checkers.window import hosted_by, leads_quorum, quorum_of, state_of
@@ -49,6 +49,7 @@ class Sightings(Watcher):
             fx.StartOver: self._on_start_over,
             fx.Append: self._on_append,
             fx.Persist: self._on_persist,
+            fx.Respond: self._on_respond,
         }
 
     # What nodes do
@@ -57,8 +58,6 @@ class Sightings(Watcher):
         kind = event.__class__
         if kind is Received:
             self._look_at_requests(process, event)  # type: ignore[arg-type]
-        elif kind is Replied:
-            self._look_at_reply(event)  # type: ignore[arg-type]
         elif kind is ShutdownRequested:
             self._look_at_stop(process)
         elif kind is Ticked:
@@ -107,9 +106,10 @@ class Sightings(Watcher):
             if len(set(waiting)) < len(waiting):
                 self._probes.see(seen.DUPLICATE_PARKED)
 
-    def _look_at_reply(self, event: Replied) -> None:
-        if isinstance(event.message, AlterPartitionResponse):
-            for topic in event.message.topics:
+    def _on_respond(self, process: Process, effect: fx.Respond) -> None:
+        """What the controller refuses, whether or not the leader ever hears of it."""
+        if isinstance(effect.message, AlterPartitionResponse):
+            for topic in effect.message.topics:
                 for told in topic.partitions:
                     situation = _PROPOSAL_ERRORS.get(ErrorCode(told.error_code))
                     if situation is not None:

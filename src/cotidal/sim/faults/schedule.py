@@ -51,6 +51,8 @@ CONNECTIONS: Final = 1_000
 """More than there ever are."""
 LOGS: Final = 1_000
 """The same."""
+RELAPSE_UP_MS: Final = 1_200
+"""Time enough to rejoin an ISR, now and then just barely."""
 SEESAW_MS: Final = 1_400
 """Time enough to be elected and to write something."""
 STOP_MS: Final = 1_000
@@ -221,6 +223,8 @@ class _Draw:
                 return [Command(at_ms, name, pair, 0, self._while(DOWN_SPREAD_MS))]
             case "seesaw":
                 return self._seesaw(at_ms)
+            case "relapse":
+                return self._relapse(at_ms)
             case "kill-all":
                 return [self._fall(at_ms, "kill", node) for node in self._up_at]
             case "ebb":
@@ -253,6 +257,14 @@ class _Draw:
         for_ms = self._while(PAUSE_SPREAD_MS if fault == "pause" else DOWN_SPREAD_MS)
         self._up_at[node] = at_ms + for_ms + (STOP_MS if fault == "stop" else 0)
         return Command(at_ms, fault, (node,), 0, for_ms, guard)
+
+    def _relapse(self, at_ms: int) -> list[Command]:
+        """A process that dies again and again, soon after it has come back."""
+        commands = self._down(at_ms, "kill")
+        for _ in range(2 + self._below(3) if commands else 0):
+            again_ms = self._up_at[commands[0].nodes[0]] + 100 + self._below(RELAPSE_UP_MS)
+            commands.append(self._fall(again_ms, "kill", commands[0].nodes[0]))
+        return commands
 
     def _seesaw(self, at_ms: int) -> list[Command]:
         """Two nodes in turns: whoever comes back finds that the other has just gone."""
