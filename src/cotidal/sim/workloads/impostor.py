@@ -152,12 +152,10 @@ def _broker(draw: Draw, cluster: Cluster, partition: TopicPartition) -> Claim:
 
 def _directories(draw: Draw, cluster: Cluster, partition: TopicPartition) -> Claim | None:
     topic = cluster.image.topics.get(partition.topic)
-    broker = _pick(draw, (None, *cluster.image.brokers.values()))
-    if topic is None or broker is None:
+    brokers = tuple(cluster.image.brokers.values())
+    if topic is None or not brokers:
         return None
-    told = topic.partitions.get(partition.partition)
-    if told is None:
-        return None
+    broker = _pick(draw, brokers)
     topic_id, number = _pick(draw, ((NOWHERE, 0), (topic.topic_id, NOBODY)))
     where = AssignReplicasToDirsRequestDirectoryData(
         NOWHERE,
