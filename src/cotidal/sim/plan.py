@@ -159,6 +159,17 @@ PLANS: Final[dict[str, Plan]] = {
             settings=_ROUNDS | {"cotidal.events.enable": "true"},
         ),
         Plan(
+            "dense",
+            "harsh in fewer steps: more faults, in less time, while less is written",
+            _PROCESS | _NETWORK | _SMALL | {"kill-all": 1},
+            seconds=14,
+            gap_ms=500,
+            down_max=2,
+            produce_gap_ms=400,
+            duties=_DUTIES,
+            settings=_ROUNDS,
+        ),
+        Plan(
             "wide",
             "five nodes: two replicas of a partition may be down while the quorum lives",
             _PROCESS | _NETWORK | _SMALL,
