@@ -15,7 +15,7 @@ from cotidal.messages.batch import Placed
 from cotidal.messages.producers import AbortedTransaction
 from cotidal.messages.records.transaction import EndTxnMarker
 from cotidal.values import LeaderEpoch, Offset, ProducerId, WallMillis
-from cotidal.wire.batch import read_batches, read_header
+from cotidal.wire.batch import crc32c, read_batches, read_header
 from cotidal.wire.compression import Compression
 from cotidal.wire.records import ControlType, build_batch, control_record
 from tests.log.keyed import (
@@ -114,8 +114,6 @@ def test_batch_whose_records_cannot_be_read_stays_as_it_is(shelf: Shelf) -> None
     log = shelf.open(KEYED)
     odd = bytearray(keyed_batch([(b"a", b"1"), (b"b", b"1")]))
     odd[61:65] = b"\xff\xff\xff\xff"
-    from cotidal.wire.batch import crc32c
-
     odd[17:21] = crc32c(memoryview(odd)[21:]).to_bytes(4, "big")
     lead(log, [bytes(odd)])
     put(log, (b"a", b"2"))
