@@ -65,6 +65,7 @@ class Life:
         "leave_by",
         "next_beat",
         "previous_epoch",
+        "refused",
         "stage",
     )
 
@@ -72,6 +73,8 @@ class Life:
         self.stage = Stage.UNREGISTERED
         self.incarnation = Uuid(bytes(16))
         self.previous_epoch = NO_BROKER_EPOCH
+        self.refused: str | None = None
+        """Why our last registration was: told once, and tried again many times a second."""
         self.is_under_way = False
         """One word to the controller at a time."""
         self.is_published = False
@@ -152,7 +155,9 @@ def on_registered(state: NodeState, reply: BrokerRegistrationResponse) -> None:
         if reply.error_code == ErrorCode.UNSUPPORTED_VERSION:
             levels = refuse_levels(state.controller.committed, "this broker", OFFERED)
             why = levels.text if levels is not None else why
-        state.out.append(Note("warning", f"the controller refuses our registration: {why}"))
+        if why != life.refused:
+            state.out.append(Note("warning", f"the controller refuses our registration: {why}"))
+        life.refused = why
         life.next_beat = Millis(state.now + RETRY_MS)
         return
     life.stage = Stage.REGISTERED

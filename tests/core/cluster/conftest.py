@@ -82,13 +82,15 @@ class Scene:
         return self.image.brokers[NodeId(number)].epoch
 
 
-def registration(number: int, *, life: int = 0, previous_epoch: int = -1, rack=None):
+def registration(
+    number: int, *, life: int = 0, previous_epoch: int = -1, rack=None, disk: int | None = None
+):
     return Registration(
         node_id=NodeId(number),
         incarnation_id=Uuid(bytes([number, life] * 8)),
         endpoints=(Endpoint("PLAINTEXT", f"host{number}", 9092),),
         rack=rack,
-        log_dirs=(Uuid(bytes([100 + number] * 16)),),
+        log_dirs=(Uuid(bytes([100 + number if disk is None else disk] * 16)),),
         previous_epoch=BrokerEpoch(previous_epoch),
     )
 

@@ -144,12 +144,12 @@ def test_refusal_by_a_broker_that_nobody_knows_says_nothing(term):
 
 def test_second_incarnation_is_refused_while_the_first_lives(term, registers):
     term.beat(1)
-    refused = term.register(registers(1, life=1))
+    refused = term.register(registers(1, life=1, disk=9))
     assert refused.error is ErrorCode.DUPLICATE_BROKER_REGISTRATION
 
 
 def test_second_incarnation_is_refused_while_nothing_is_known_of_the_first(term, registers):
-    refused = term.register(registers(1, life=1))
+    refused = term.register(registers(1, life=1, disk=9))
     assert refused.error is ErrorCode.DUPLICATE_BROKER_REGISTRATION
     assert Probe(1, term.cluster.epoch(1)) in term.sessions.unheard(term.cluster.image)
 

@@ -63,9 +63,24 @@ def test_new_incarnation_leaves_isr_and_leadership_in_the_same_batch(scene):
 
 def test_second_incarnation_is_refused_while_the_first_is_alive(scene, registers):
     cluster = scene()
-    refused = decide_register(cluster.controller, registers(1, life=1), epoch=99, old_is_alive=True)
+    other = registers(1, life=1, disk=9)
+    refused = decide_register(cluster.controller, other, epoch=99, old_is_alive=True)
     assert isinstance(refused, Refusal)
     assert refused.error is ErrorCode.DUPLICATE_BROKER_REGISTRATION
+
+
+def test_second_incarnation_with_the_directory_of_the_first_need_not_wait_for_its_session(
+    scene, registers
+):
+    """The directory is locked: whoever has it came after the process that had it before."""
+    cluster = scene()
+    cluster.create("orders", (1, 2, 3))
+    again = registers(1, life=1)
+    decided = decide_register(cluster.controller, again, epoch=99, old_is_alive=True)
+    assert not isinstance(decided, Refusal)
+    cluster.apply(decided)
+    assert cluster.epoch(1) == 99
+    assert (cluster.partition().leader, cluster.partition().isr) == (2, (2, 3))
 
 
 def test_second_incarnation_is_welcome_once_the_first_is_fenced(scene, registers):

@@ -78,14 +78,19 @@ def decide_register(
     old_is_alive: bool = False,
 ) -> Decided:
     """``epoch``: the offset at which the first record of this decision will be written.
-    ``old_is_alive``: the incarnation that is registered now has a session that has not expired."""
+    ``old_is_alive``: the incarnation that is registered now has a session that has not expired.
+
+    A log directory has a lock, and one owner at a time. Whoever comes with a directory of the old
+    incarnation came after it: it is gone, whatever its session says, and nobody need wait for that.
+    """
     image = controller.image
     old = image.brokers.get(asked.node_id)
     refusal = _refuse_registration(image, asked)
     if refusal is not None:
         return refusal
     same = old is not None and old.incarnation_id == asked.incarnation_id
-    if old is not None and not same and old.active and old_is_alive:
+    took_over = old is not None and any(each in old.log_dirs for each in asked.log_dirs)
+    if old is not None and not same and old.active and old_is_alive and not took_over:
         return Refusal(
             ErrorCode.DUPLICATE_BROKER_REGISTRATION,
             f"another broker {asked.node_id} is alive (incarnation "
