@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from cotidal.core.coordinator import partition_of
 from real_cluster import QUICK, RealCluster, Writing, until
+from tests.clients.members import MEMBERS
 
 OFFSETS = "__consumer_offsets"
 
@@ -69,4 +71,31 @@ def test_a_group_goes_on_when_its_coordinator_is_killed(tmp_path: Path) -> None:
         assert reader.found() == 60
         assert reader.assignments == [[0]], "it was a member all the time"
         reader.close()
+        writing.finish()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # sockets of theirs
+@pytest.mark.parametrize("make", MEMBERS[1:], ids=lambda made: made.__name__)
+def test_other_clients_go_on_when_their_coordinator_is_killed(tmp_path: Path, make: Any) -> None:
+    with RealCluster(tmp_path) as cluster:
+        cluster.create("orders", 1)
+        writing = Writing(cluster.bootstrap, "orders", 0)
+        writing.until_acknowledged(30)
+        member = make(cluster.bootstrap, "readers", "orders")
+        read: list[int] = []
+
+        def read_to(goal: int) -> bool:
+            for _, offset in member.poll():
+                read.append(offset)
+                member.commit()
+            return len(set(read)) >= goal
+
+        until(lambda: read_to(10))
+        offsets = cluster.partitions(OFFSETS)
+        cluster.kill(offsets[partition_of("readers", len(offsets))].leader)
+        until(lambda: read_to(30))
+        assert read == sorted(read), "what was committed is not read again"
+        assert set(read) == set(range(30))
+        member.close()
         writing.finish()
