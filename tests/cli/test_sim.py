@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 
@@ -9,8 +10,10 @@ import pytest
 from click.testing import CliRunner
 
 from cotidal.cli.sim import command
+from cotidal.cli.tally import Tally
 from cotidal.cli.verb import Failed
 from cotidal.core.partition import leader
+from cotidal.sim.run import Outcome
 
 HOLDS = """\
 plan calm
@@ -124,3 +127,16 @@ def test_a_file_that_is_no_tally_is_refused_with_its_line(here: Path) -> None:
     (here / "runs.jsonl").write_text("once upon a time\n")
     _, sentence = refused(2, "tally", "runs.jsonl")
     assert sentence.startswith("runs.jsonl, line 1: ")
+
+
+def test_a_campaign_that_is_broken_off_has_written_down_what_it_ran(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cotidal.cli.tally.RUNS_PER_LINE", 2)
+    with contextlib.suppress(KeyboardInterrupt), Tally("runs.jsonl", "c") as tally:
+        for seed in range(5):
+            tally.add(Outcome(seed, "calm", None, "", 0, 0, 10, 0, 0, 0, 0, {}, ()))
+        assert len((here / "runs.jsonl").read_text().splitlines()) == 2
+        raise KeyboardInterrupt
+    (total,) = json.loads(said("tally", "runs.jsonl", "--json"))
+    assert (total["runs"], total["steps"]) == (5, 50)

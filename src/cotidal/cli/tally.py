@@ -17,11 +17,13 @@ if TYPE_CHECKING:
     from cotidal.sim.totals import Total
 
 RUNS_PER_LINE: Final = 500
-"""A campaign that is broken off loses no more than these."""
+SECONDS_PER_LINE: Final = 60.0
+"""A campaign that is killed loses no more than these; one that is broken off, nothing."""
 
 
 class Tally:
-    """Appends what has been run to a file, some hundred runs to a line; to None: to nothing."""
+    """Appends what has been run to a file, a minute or some hundred runs to a line. None: to no
+    file."""
 
     __slots__ = ("_begun", "_commit", "_outcomes", "_path")
 
@@ -45,7 +47,8 @@ class Tally:
     def add(self, outcome: Outcome) -> None:
         if self._path is not None:
             self._outcomes.append(outcome._replace(trace=()))
-            if len(self._outcomes) >= RUNS_PER_LINE:
+            took = time.monotonic() - self._begun
+            if len(self._outcomes) >= RUNS_PER_LINE or took >= SECONDS_PER_LINE:
                 self._write()
 
     def _write(self) -> None:
