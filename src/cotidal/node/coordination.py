@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from types import ModuleType
 
 from cotidal.api.asked import Asked
@@ -15,18 +16,18 @@ from cotidal.api.coordination import OFFSETS_TOPIC, Answered, Part
 from cotidal.api.registry import handler
 from cotidal.api.view import View
 from cotidal.core.coordinator import Coordinator, partition_of
-from cotidal.node import coordinators, groups
+from cotidal.node import coordinators
 from cotidal.node.connections import Slot
-from cotidal.node.coordinators import CoordinatorLog, Coordinators
+from cotidal.node.coordinators import CoordinatorLog, Coordinators, Shard
 from cotidal.node.state import NodeState
-from cotidal.values import TopicPartition
+from cotidal.values import TopicPartition, Uuid
 
 
 def duty(state: NodeState, log: CoordinatorLog) -> Coordinators:
     return Coordinators(
         log,
         _maker(state),
-        partial(groups.forget_deleted, state),
+        partial(_on_active, state),
         load_bytes=state.config.number("offsets.load.buffer.size"),
         timeout_ms=state.config.number("offsets.commit.timeout.ms"),
     )
@@ -35,9 +36,24 @@ def duty(state: NodeState, log: CoordinatorLog) -> Coordinators:
 def _maker(state: NodeState) -> Callable[[str], Coordinator]:
     def make(topic: str) -> Coordinator:
         assert topic == OFFSETS_TOPIC, topic
-        return groups.machine(state)
+        made: Coordinator = _groups().machine(state)
+        return made
 
     return make
+
+
+def _groups() -> ModuleType:
+    """Loaded by whoever coordinates, and by nobody else: a start has no time for it."""
+    return import_module("cotidal.node.groups")
+
+
+def _on_active(state: NodeState, shard: Shard) -> None:
+    _groups().forget_deleted(state, shard)
+
+
+def on_topic_deleted(state: NodeState, topic_id: Uuid) -> None:
+    if state.coordinators.shards:
+        _groups().on_topic_deleted(state, topic_id)
 
 
 class Gathering:

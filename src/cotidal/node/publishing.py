@@ -43,7 +43,7 @@ from cotidal.messages.records.metadata import (
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
 )
-from cotidal.node import fetchers, groups, housing, offline, proposals, throttles
+from cotidal.node import coordination, fetchers, housing, offline, proposals, throttles
 from cotidal.node.effects import ConfigureLog, DeleteLog, OpenLog
 from cotidal.node.events import LogOpened
 from cotidal.node.hosting import Hosted
@@ -77,7 +77,7 @@ def publish(state: NodeState, records: Sequence[MetadataRecord]) -> None:
                     host(state, TopicPartition(name, record.partition_id))
             case RemoveTopicRecord():
                 _drop_topic(state, record.topic_id)
-                groups.on_topic_deleted(state, record.topic_id)
+                coordination.on_topic_deleted(state, record.topic_id)
             case _:
                 pass
     if any(isinstance(record, _ABOUT_BROKERS) for record in records):
