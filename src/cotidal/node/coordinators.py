@@ -87,12 +87,6 @@ class Asker(Protocol):
     def answer(self, answer: object) -> None: ...
 
 
-class Loading(NamedTuple):
-    """A read of a coordinator's log."""
-
-    shard: Shard
-
-
 class Held(NamedTuple):
     """A question that waits until the coordinator is loaded."""
 
@@ -139,6 +133,12 @@ class Shard:
         """While it loads: a read has failed, and is tried again then."""
         self.in_flight: deque[InFlight] = deque()
         self.askers: dict[Waiter, Asker] = {}
+
+
+class Loading(NamedTuple):
+    """A read of a coordinator's log."""
+
+    shard: Shard
 
 
 class Coordinators:
