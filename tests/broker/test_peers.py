@@ -268,11 +268,11 @@ def test_a_call_past_its_time_ends_the_lane_and_all_that_stands_behind_it(play: 
 def test_an_answer_in_time_is_not_failed_later(play: Play) -> None:
     async def script(world: World) -> None:
         other = await world.other()
-        world.call(1, other.endpoint(), timeout_ms=30)
+        world.call(1, other.endpoint(), timeout_ms=400)
         world.peers.flush()
         await world.told(1)
         other.answers = False
-        world.call(2, other.endpoint(), timeout_ms=60)
+        world.call(2, other.endpoint(), timeout_ms=500)
         world.peers.flush()
         replied, failed = await world.told(2)
         assert isinstance(replied, Replied)
