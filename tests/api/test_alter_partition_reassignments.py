@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from cotidal.api import alter_partition_reassignments, list_partition_reassignments
 from cotidal.errors import ErrorCode
 from cotidal.messages.rpc.alter_partition_reassignments import (
@@ -64,6 +66,7 @@ def test_request_may_forbid_to_change_the_number_of_replicas(cluster, asked):
     assert codes == [ErrorCode.INVALID_REPLICATION_FACTOR, ErrorCode.NONE]
 
 
+@pytest.mark.plain
 def test_one_request_moves_a_bounded_number(cluster, asked, monkeypatch):
     monkeypatch.setattr(alter_partition_reassignments, "PARTITIONS_PER_DECISION_MAX", 1)
     codes = move(cluster, asked, (0, (1, 2)), (1, (1, 2)))

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from cotidal.api import elect_leaders
 from cotidal.api.elect_leaders import decide
 from cotidal.core.cluster.decide.reassignment import decide_reassign
@@ -70,6 +72,7 @@ def test_unknown_type_is_refused_as_a_whole(cluster, asked):
     assert reply == (0, ErrorCode.INVALID_REQUEST, ())
 
 
+@pytest.mark.plain
 def test_one_request_elects_a_bounded_number(cluster, asked, monkeypatch):
     monkeypatch.setattr(elect_leaders, "PARTITIONS_PER_DECISION_MAX", 1)
     prefer_another(cluster)

@@ -552,6 +552,7 @@ class FragileFiles(MemoryFiles):
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("machine", [False, True], ids=["process dies", "machine dies"])
+@pytest.mark.plain
 def test_crash_before_any_operation_of_a_compaction_loses_nothing(seed: int, machine: bool) -> None:
     """Also before any operation of the recovery that follows."""
     operation = 0

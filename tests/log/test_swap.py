@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from cotidal.log.memory import MemoryFiles
 from cotidal.values import Offset
 from tests.log.keyed import KEYED, compact, put, roll
@@ -23,6 +25,7 @@ class WatchedFiles(MemoryFiles):
         self.renamed.append((old.rpartition("/")[2], new.rpartition("/")[2]))
 
 
+@pytest.mark.plain
 def test_segments_are_swapped_from_the_first_to_the_last_and_batches_after_indexes() -> None:
     """A tombstone must not go before what it deleted, nor a segment appear without its index."""
     files = WatchedFiles()
@@ -43,6 +46,7 @@ def test_segments_are_swapped_from_the_first_to_the_last_and_batches_after_index
     assert all(new.endswith(".swap") for _, new in files.renamed[:first_doomed])
 
 
+@pytest.mark.plain
 def test_aborted_transactions_are_known_after_a_crash_at_any_point() -> None:
     operation = 0
     finished = False

@@ -33,6 +33,7 @@ def test_key_that_returns_after_its_tombstone_is_seen(monkeypatch: pytest.Monkey
     assert "the tombstone is gone" in outcome.sentence
 
 
+@pytest.mark.plain
 def test_record_that_is_lost_before_anybody_looks_is_missed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -152,6 +152,7 @@ def test_partition_that_is_being_moved_does_not_count(scene):
     assert elections.imbalanced(cluster.controller) == {}
 
 
+@pytest.mark.plain
 def test_one_pass_is_bounded_and_the_next_goes_on(scene, monkeypatch):
     monkeypatch.setattr(elections, "ELECTIONS_PER_PASS_MAX", 4)
     cluster = unbalanced(scene, 10)
