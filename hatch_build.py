@@ -9,8 +9,8 @@ NamedTuples (messages, events, effects) stay as they are: compiled code reads th
 position either way. So does what tests derive from (``sim/trace.py``): an interpreted class cannot
 inherit from a compiled one.
 
-Two things that Python allows and a compiled module cannot do: a NamedTuple whose field names a class
-further down in the module (it crashes on loading), and ``x in (*a, *b)``.
+Two things that Python allows and a compiled module cannot do: a NamedTuple whose field names a
+class further down in the module (it crashes on loading), and ``x in (*a, *b)``.
 """
 
 from __future__ import annotations
