@@ -7,9 +7,11 @@ import pytest
 from cotidal.core.partition.effects import CompleteAcks, IsrMember, ProposeIsr, Readable
 from cotidal.core.partition.isr import maximal_isr
 from cotidal.core.partition.leader import (
+    FollowerFetched,
     IsrAnswered,
     become_leader,
     on_brokers_changed,
+    on_follower_fetched,
     on_isr_answered,
     on_partition_changed,
     shrink_isr,
@@ -146,6 +148,16 @@ def test_a_member_is_not_proposed_again() -> None:
     replica = leading(end=10)
     fetched(replica, 2, 10)
     assert proposed(replica) is None
+
+
+def test_a_follower_whose_log_begins_before_ours_may_not_join() -> None:
+    """What it has there was never compared with ours: of ours that part is deleted."""
+    replica = leading(start=4, end=10, hw=10, told=appointment(isr=(1,)))
+    event = FollowerFetched(NodeId(2), Offset(10), Offset(3), ACTIVE[NodeId(2)])
+    on_follower_fetched(replica, event, Millis(0))
+    assert leadership_of(replica).proposal is None
+    on_follower_fetched(replica, event._replace(start_offset=Offset(4)), Millis(0))
+    assert proposed(replica) == (1, 2)
 
 
 # --- shrink -------------------------------------------------------------------------------------

@@ -41,10 +41,16 @@ def may_join(replica: Replica, leadership: Leadership, node_id: NodeId, progress
 
     It must reach the high watermark, *and* what this leader found when it took over: the high
     watermark may still be behind what was committed under the leader before (KAFKA-7128).
+
+    And its log must begin where ours does, or later. What it has below was never compared with
+    ours, of which that part is deleted: were it elected before it has heard so, it would show
+    records that were never committed. (Kafka does not ask this.)
     """
     if leadership.proposal is not None or node_id in leadership.isr:
         return False
     if not _is_eligible(leadership, node_id, progress):
+        return False
+    if progress.start_offset < replica.start_offset:
         return False
     reached = progress.end_offset
     return reached >= replica.high_watermark and reached >= leadership.epoch_start
