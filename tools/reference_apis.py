@@ -25,8 +25,7 @@ NOT_SERVED: Final[Mapping[str, str]] = {
     "ReadShareGroupStateSummary DescribeShareGroupOffsets AlterShareGroupOffsets "
     "DeleteShareGroupOffsets",
     "no streams groups": "StreamsGroupHeartbeat StreamsGroupDescribe",
-    "no transactions yet": "AddPartitionsToTxn AddOffsetsToTxn EndTxn WriteTxnMarkers "
-    "TxnOffsetCommit DescribeTransactions ListTransactions",
+    "no offsets in transactions yet": "AddOffsetsToTxn TxnOffsetCommit",
     "between controllers only": "Vote BeginQuorumEpoch EndQuorumEpoch FetchSnapshot "
     "UpdateRaftVoter",
     "spoken between nodes, on the controller's listener": "AlterPartition BrokerRegistration "
@@ -48,7 +47,7 @@ ANSWERED_BY: Final = {
     "controller": "the controller, once committed",
     "quorum": "the leader of the quorum",
     "partition": "the partition's leader",
-    "coordinator": "the group's coordinator, once committed",
+    "coordinator": "the coordinator, once committed",
 }
 
 OMISSION: Final = re.compile(

@@ -19,7 +19,6 @@ from reference_table import code, table
 
 _NOT_YET: Final = "not read yet: a fixed value holds"
 _CLASSIC: Final = "groups use the classic protocol; KIP-848 is not served yet"
-_NO_TRANSACTIONS: Final = "there are no transactions"
 _NEWEST_TWO: Final = "the newest two snapshots are kept, and the log from the older one on"
 _NO_LEVELS: Final = "each compression has one level here"
 _NO_QUOTAS: Final = "there are no quotas"
@@ -46,7 +45,9 @@ PENDING: Final[Mapping[str, str]] = {
     "group.coordinator.rebalance.*": _CLASSIC,
     "group.consumer.*": _CLASSIC,
     "consumer.*": _CLASSIC,
-    "transaction*": _NO_TRANSACTIONS,
+    "transaction.state.log.load.buffer.size": "offsets.load.buffer.size holds for both kinds",
+    "transaction.remove.*": "looked at together with transactions that take too long",
+    "transaction.two.phase.*": "a transaction cannot be prepared by its client",
     "compression.*.level": _NO_LEVELS,
     "metadata.max.retention.*": _NEWEST_TWO,
     "metadata.max.idle.interval.ms": "no no-op records are written",

@@ -177,3 +177,6 @@ READ_STALL_MS: Final = 4
 
 APPEND_STALL_MS: Final = 4
 """An append on the event loop that takes this long shows that the disk is behind."""
+
+MARKERS_PER_WRITE_MAX: Final = 1_000
+"""Partitions in one WriteTxnMarkers: a transaction of more is ended in several."""

@@ -47,11 +47,16 @@ def test_the_topic_is_created_when_somebody_asks_and_enough_brokers_are_there(cl
 
 
 def test_other_coordinators_are_not_there_yet(cluster, asked):
+    request = FindCoordinatorRequest(key="a", key_type=2)
+    assert missing_topics(request, asked(6), cluster.view) == ()
+
+
+def test_coordinators_of_transactions_have_a_topic_of_their_own(cluster, asked):
     request = FindCoordinatorRequest(key="a", key_type=1)
     response = answer(request, asked(3), cluster.view)
     assert response.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
-    assert "transactions" in response.error_message
-    assert missing_topics(request, asked(3), cluster.view) == ()
+    assert "__transaction_state is being created" in response.error_message
+    assert missing_topics(request, asked(3), cluster.view) == ("__transaction_state",)
 
 
 def test_unknown_kind_of_coordinator_is_refused(cluster, asked):

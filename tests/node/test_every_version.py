@@ -16,6 +16,7 @@ from cotidal.messages.rpc import (
     list_offsets,
     offset_for_leader_epoch,
     produce,
+    write_txn_markers,
 )
 from cotidal.values import Uuid
 from cotidal.wire.codec import decode_response, encode_response
@@ -88,6 +89,17 @@ def requests(key: int, version: int, topic_id: Uuid) -> list[Any]:
                     topics=(
                         offset_for_leader_epoch.OffsetForLeaderTopic(
                             name, (offset_for_leader_epoch.OffsetForLeaderPartition(0, -1, 0),)
+                        ),
+                    )
+                )
+                for name in names
+            ]
+        case 27:
+            return [
+                write_txn_markers.WriteTxnMarkersRequest(
+                    (
+                        write_txn_markers.WritableTxnMarker(
+                            7, 0, True, (write_txn_markers.WritableTxnMarkerTopic(name, (0,)),), 1
                         ),
                     )
                 )

@@ -26,7 +26,11 @@ from cotidal.node.recording import (
 )
 from cotidal.node.state import NodeConfig
 from cotidal.values import NodeId, TopicPartition, Uuid
-from cotidal.wire.coordinator_batch import encode_coordinator_batch, read_group_batches
+from cotidal.wire.coordinator_batch import (
+    encode_coordinator_batch,
+    encode_marker,
+    read_coordinator_log,
+)
 from cotidal.wire.inspection import inspected
 from cotidal.wire.metadata_batch import read_metadata_batches
 from cotidal.wire.records import values_batch
@@ -50,7 +54,7 @@ def life() -> list[str]:
     world = World(
         read_metadata_batches,
         inspected,
-        CoordinatorLog(encode_coordinator_batch, read_group_batches),
+        CoordinatorLog(encode_coordinator_batch, read_coordinator_log, encode_marker),
         values_batch,
     )
     lone = LoneNode({"num.partitions": "2"})

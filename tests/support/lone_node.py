@@ -21,7 +21,11 @@ from cotidal.node.node import Node
 from cotidal.node.state import NodeConfig
 from cotidal.values import Millis, NodeId, Offset, TopicPartition, Uuid, WallMillis
 from cotidal.wire.batch import read_batches, stamp_prefix
-from cotidal.wire.coordinator_batch import encode_coordinator_batch, read_group_batches
+from cotidal.wire.coordinator_batch import (
+    encode_coordinator_batch,
+    encode_marker,
+    read_coordinator_log,
+)
 from cotidal.wire.inspection import inspected
 from cotidal.wire.metadata_batch import read_metadata_batches
 from cotidal.wire.metadata_snapshot import decode_metadata_snapshot, encode_metadata_snapshot
@@ -90,7 +94,7 @@ class LoneNode:
             Entropy(seed),
             read_metadata_batches,
             inspected,
-            CoordinatorLog(encode_coordinator_batch, read_group_batches),
+            CoordinatorLog(encode_coordinator_batch, read_coordinator_log, encode_marker),
             values_batch,
         )
         self.now = 1_000

@@ -7,7 +7,7 @@ an answer for each.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from cotidal.errors import ErrorCode, Refusal
 
@@ -21,6 +21,10 @@ class Part(NamedTuple):
     ask: object
     topic: str = OFFSETS_TOPIC
     """Whose partitions have the coordinators."""
+
+
+class Fresh(NamedTuple):
+    """A part that is answered with a producer id that nobody has had."""
 
 
 class Answered(NamedTuple):
@@ -43,3 +47,6 @@ def of_transaction(transactional_id: str, ask: object) -> tuple[Part | Answered,
         refusal = Refusal(ErrorCode.INVALID_REQUEST, "a transactional id may not be empty")
         return (Answered(refusal),)
     return (Part(transactional_id, ask, TRANSACTIONS_TOPIC),)
+
+
+AnyPart: TypeAlias = Part | Answered | Fresh

@@ -2,9 +2,10 @@
 
 KIP-699 several keys from 4 on; KIP-98 transactions (key type 1) from 1 on; KIP-932 shares (2) in 6.
 
-The coordinator of a group is the leader of its partition of __consumer_offsets, which is created
-when somebody first asks. Not there yet: coordinators of transactions and of share groups. Whoever
-asks is told COORDINATOR_NOT_AVAILABLE and why; clients retry.
+The coordinator of a group is the leader of its partition of __consumer_offsets, that of a
+transactional id the leader of its partition of __transaction_state. Each topic is created when
+somebody first asks. Not there yet: coordinators of share groups. Whoever asks is told
+COORDINATOR_NOT_AVAILABLE and why; clients retry.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 from typing import Final
 
 from cotidal.api.asked import Asked
-from cotidal.api.coordination import OFFSETS_TOPIC
+from cotidal.api.coordination import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from cotidal.api.reachability import reachable
 from cotidal.api.view import View
 from cotidal.core.cluster.image import Endpoint
@@ -27,8 +28,13 @@ from cotidal.settings import effective
 from cotidal.values import NO_NODE, NodeId
 
 SEVERAL_KEYS_SINCE: Final = 4
-GROUP: Final = 0
-_OTHERS: Final = {1: "transactions", 2: "share groups"}
+_TOPICS: Final = {0: OFFSETS_TOPIC, 1: TRANSACTIONS_TOPIC}
+"""Type of key -> whose partitions have the coordinators."""
+_REPLICAS: Final = {
+    OFFSETS_TOPIC: "offsets.topic.replication.factor",
+    TRANSACTIONS_TOPIC: "transaction.state.log.replication.factor",
+}
+_OTHERS: Final = {2: "share groups"}
 _NO_PORT: Final = -1
 
 
@@ -54,8 +60,10 @@ def answer(request: FindCoordinatorRequest, asked: Asked, view: View) -> FindCoo
 def missing_topics(request: FindCoordinatorRequest, asked: Asked, view: View) -> tuple[str, ...]:
     """What must be created before the answer can be given; whether or not topics are created for
     whoever asks for them."""
-    wanted = request.key_type == GROUP and OFFSETS_TOPIC not in view.image.topics
-    return (OFFSETS_TOPIC,) if wanted and _too_few(view) is None else ()
+    name = _TOPICS.get(request.key_type)
+    if name is None or name in view.image.topics or _too_few(name, view) is not None:
+        return ()
+    return (name,)
 
 
 def _find(
@@ -65,24 +73,26 @@ def _find(
         return Refusal(
             ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{_OTHERS[key_type]} are not served yet"
         )
-    if key_type != GROUP:
+    name = _TOPICS.get(key_type)
+    if name is None:
         return Refusal(ErrorCode.INVALID_REQUEST, f"there is no coordinator of type {key_type}")
-    topic = view.image.topics.get(OFFSETS_TOPIC)
+    topic = view.image.topics.get(name)
     if topic is None:
-        why = _too_few(view) or f"{OFFSETS_TOPIC} is being created"
+        why = _too_few(name, view) or f"{name} is being created"
         return Refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE, why)
     number = partition_of(key, len(topic.partitions))
     leader = topic.partitions[number].leader
     if leader not in reached:
-        why = f"{OFFSETS_TOPIC}-{number} has no leader now"
+        why = f"{name}-{number} has no leader now"
         return Refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE, why)
     return leader, reached[leader]
 
 
-def _too_few(view: View) -> str | None:
+def _too_few(name: str, view: View) -> str | None:
     """Why the topic cannot be created yet."""
+    setting = _REPLICAS[name]
     wanted = effective(
-        "offsets.topic.replication.factor",
+        setting,
         cluster=view.image.cluster_config,
         static=view.settings,
     ).value
@@ -91,8 +101,7 @@ def _too_few(view: View) -> str | None:
     if active >= wanted:
         return None
     return (
-        f"{OFFSETS_TOPIC} cannot be created: offsets.topic.replication.factor={wanted}, "
-        f"and {active} of so many brokers are there"
+        f"{name} cannot be created: {setting}={wanted}, and {active} of so many brokers are there"
     )
 
 

@@ -9,7 +9,7 @@ holds each API; it is imported when the API is first asked for, so that a node s
   ACTIVE       the same with ``active`` (active.py): the controller's soft state
   QUORUM       the leader of the quorum: node/voters.py asks its machine, the module translates
   PARTITION    the data plane: node/ talks to the partitions, the module builds the answers
-  COORDINATOR  ``parts(request, asked, view)`` asks the groups' coordinators, ``response`` answers
+  COORDINATOR  ``parts(request, asked, view)`` asks coordinators, ``response`` answers
 """
 
 from __future__ import annotations
@@ -72,8 +72,11 @@ _TABLE: Final = (
     Api(ApiKey.CREATE_TOPICS, "CreateTopics", 2, 7, Owner.CONTROLLER, True),
     Api(ApiKey.DELETE_TOPICS, "DeleteTopics", 1, 6, Owner.CONTROLLER, True),
     Api(ApiKey.DELETE_RECORDS, "DeleteRecords", 0, 2, Owner.PARTITION),
-    Api(ApiKey.INIT_PRODUCER_ID, "InitProducerId", 0, 5, Owner.PARTITION),
+    Api(ApiKey.INIT_PRODUCER_ID, "InitProducerId", 0, 5, Owner.COORDINATOR),
     Api(ApiKey.OFFSET_FOR_LEADER_EPOCH, "OffsetForLeaderEpoch", 2, 4, Owner.PARTITION),
+    Api(ApiKey.ADD_PARTITIONS_TO_TXN, "AddPartitionsToTxn", 0, 5, Owner.COORDINATOR),
+    Api(ApiKey.END_TXN, "EndTxn", 0, 5, Owner.COORDINATOR),
+    Api(ApiKey.WRITE_TXN_MARKERS, "WriteTxnMarkers", 1, 2, Owner.PARTITION),
     Api(ApiKey.DESCRIBE_CONFIGS, "DescribeConfigs", 1, 4, Owner.BROKER, True),
     Api(ApiKey.ALTER_CONFIGS, "AlterConfigs", 0, 2, Owner.CONTROLLER, True),
     Api(ApiKey.DESCRIBE_LOG_DIRS, "DescribeLogDirs", 1, 5, Owner.PARTITION),
@@ -103,6 +106,8 @@ _TABLE: Final = (
     Api(ApiKey.DESCRIBE_CLUSTER, "DescribeCluster", 0, 2, Owner.BROKER, True),
     Api(ApiKey.DESCRIBE_PRODUCERS, "DescribeProducers", 0, 0, Owner.BROKER),
     Api(ApiKey.UNREGISTER_BROKER, "UnregisterBroker", 0, 0, Owner.CONTROLLER, True),
+    Api(ApiKey.DESCRIBE_TRANSACTIONS, "DescribeTransactions", 0, 0, Owner.COORDINATOR),
+    Api(ApiKey.LIST_TRANSACTIONS, "ListTransactions", 0, 2, Owner.COORDINATOR),
     Api(ApiKey.LIST_CONFIG_RESOURCES, "ListConfigResources", 0, 1, Owner.BROKER),
     Api(ApiKey.DESCRIBE_TOPIC_PARTITIONS, "DescribeTopicPartitions", 0, 0, Owner.BROKER),
     Api(ApiKey.ADD_RAFT_VOTER, "AddRaftVoter", 0, 1, Owner.QUORUM, True),

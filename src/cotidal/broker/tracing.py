@@ -17,7 +17,11 @@ from cotidal.node.coordinators import CoordinatorLog
 from cotidal.node.node import Node
 from cotidal.node.recording import RecordedNode, World
 from cotidal.node.state import NodeConfig
-from cotidal.wire.coordinator_batch import encode_coordinator_batch, read_group_batches
+from cotidal.wire.coordinator_batch import (
+    encode_coordinator_batch,
+    encode_marker,
+    read_coordinator_log,
+)
 from cotidal.wire.inspection import inspected
 from cotidal.wire.metadata_batch import read_metadata_batches
 from cotidal.wire.records import values_batch
@@ -30,7 +34,7 @@ def make_node(config: NodeConfig, trace: str | None, journal: Journal) -> tuple[
     world = World(
         read_metadata_batches,
         inspected,
-        CoordinatorLog(encode_coordinator_batch, read_group_batches),
+        CoordinatorLog(encode_coordinator_batch, read_coordinator_log, encode_marker),
         values_batch,
     )
     if trace is None:

@@ -69,6 +69,10 @@ def on_progress(state: NodeState, hosted: Hosted, effect: EndMoved | CompleteAck
             _fill(state, waiting, refused)
         else:
             _complete(state, hosted, waiting)
+    while hosted.marking and isinstance(effect, CompleteAcks):
+        if hosted.marking[0].required > effect.below:
+            break
+        hosted.marking.pop(0).done(ErrorCode.NONE)
     if hosted.stamps and isinstance(effect, CompleteAcks):
         hosted.stamps = [stamp for stamp in hosted.stamps if stamp[0] > effect.below]
 
@@ -82,6 +86,9 @@ def on_unserved(state: NodeState, hosted: Hosted, lost: LeadershipLost) -> None:
         refusal = Refusal(ErrorCode.KAFKA_STORAGE_ERROR, hosted.replica.offline_reason)
     for waiting in (*hosted.until_written.take_all(), *hosted.until_committed.take_all()):
         _fill(state, waiting, api.partition_refused(hosted.replica.partition.partition, refusal))
+    marking, hosted.marking = hosted.marking, []
+    for each in marking:
+        each.done(refusal.error)
     if hosted.replica.offline_reason is not None:
         # Otherwise what was admitted is written all the same: it has its offsets.
         hosted.entries = []

@@ -2,7 +2,7 @@
 
 A request for the controller is decided here while this node leads the quorum; what becomes of the
 decision is in node.decisions. A node that does not lead forwards the request, and hands the answer
-on. Producer ids are handed out by every broker, from blocks that the controller gives it.
+on.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, NamedTuple
 
-from cotidal.api import init_producer_id as producer_id_api
 from cotidal.api import to_controller
 from cotidal.api.active import Active
 from cotidal.api.asked import Asked
@@ -20,14 +19,8 @@ from cotidal.core.cluster.decide.topics import by_kind
 from cotidal.core.cluster.image import MetadataRecord
 from cotidal.core.cluster.sessions import Probe
 from cotidal.core.quorum.states import Leader
-from cotidal.errors import ErrorCode, Refusal
-from cotidal.messages.rpc.allocate_producer_ids import (
-    AllocateProducerIdsRequest,
-    AllocateProducerIdsResponse,
-)
 from cotidal.messages.rpc.apis import ApiKey
 from cotidal.messages.rpc.broker_heartbeat import BrokerHeartbeatRequest
-from cotidal.messages.rpc.init_producer_id import InitProducerIdRequest
 from cotidal.node import calls, quorum
 from cotidal.node.connections import Slot
 from cotidal.node.decisions import (
@@ -43,7 +36,7 @@ from cotidal.node.decisions import (
 from cotidal.node.effects import Note
 from cotidal.node.state import NodeState
 from cotidal.settings import effective
-from cotidal.values import Millis, NodeId, ProducerId
+from cotidal.values import Millis, NodeId
 
 FORWARD_TIMEOUT_MS = 10_000
 
@@ -58,10 +51,6 @@ class Forwarded(NamedTuple):
     """A client's request that the active controller answers in our place."""
 
     slot: Slot
-
-
-class BlockAsked(NamedTuple):
-    """Producer ids, asked of the controller."""
 
 
 def propose(state: NodeState, records: tuple[MetadataRecord, ...], then: Then) -> None:
@@ -149,38 +138,6 @@ def _leads(state: NodeState) -> bool:
     return isinstance(state.quorum.machine.state.role, Leader)
 
 
-def begin_init_producer_id(state: NodeState, slot: Slot, request: InitProducerIdRequest) -> None:
-    refusal = producer_id_api.refused(request)
-    if refusal is not None:
-        slot.connection.answer(slot, producer_id_api.response_refused(refusal), state.out)
-        return
-    duty = state.controller
-    duty.waiting_for_block.append(slot)
-    if duty.next_producer_id < duty.producer_ids_end:
-        _hand_out_producer_ids(state)
-    elif len(duty.waiting_for_block) == 1:
-        _ask_for_block(state)
-
-
-def on_block(state: NodeState, block: AllocateProducerIdsResponse) -> None:
-    if block.error_code != 0:
-        on_no_block(state, ErrorCode(block.error_code))
-        return
-    duty = state.controller
-    duty.next_producer_id = ProducerId(block.producer_id_start)
-    duty.producer_ids_end = ProducerId(block.producer_id_start + block.producer_id_len)
-    _hand_out_producer_ids(state)
-
-
-def on_no_block(state: NodeState, error: ErrorCode = ErrorCode.COORDINATOR_NOT_AVAILABLE) -> None:
-    """Retriable for the clients that wait."""
-    duty = state.controller
-    refusal = Refusal(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"no producer ids: {error.name}")
-    while duty.waiting_for_block:
-        slot = duty.waiting_for_block.popleft()
-        slot.connection.answer(slot, producer_id_api.response_refused(refusal), state.out)
-
-
 def create_elsewhere(state: NodeState, slot: Slot, names: tuple[str, ...]) -> bool:
     """Have the active controller create topics; the request is answered again when it has."""
     leader = state.controller.leader
@@ -227,32 +184,3 @@ def _number(state: NodeState, name: str) -> int:
     value = effective(name, cluster=cluster, static=state.config.settings).value
     assert isinstance(value, int), name
     return value
-
-
-def _hand_out_producer_ids(state: NodeState) -> None:
-    duty = state.controller
-    while duty.waiting_for_block and duty.next_producer_id < duty.producer_ids_end:
-        slot = duty.waiting_for_block.popleft()
-        reply = producer_id_api.response(duty.next_producer_id)
-        duty.next_producer_id = ProducerId(duty.next_producer_id + 1)
-        slot.connection.answer(slot, reply, state.out)
-    if duty.waiting_for_block:
-        _ask_for_block(state)
-
-
-def _ask_for_block(state: NodeState) -> None:
-    leader = state.controller.leader
-    if leader is None:
-        on_no_block(state)
-        return
-    calls.call(
-        state,
-        leader.node_id,
-        leader.endpoint,
-        lane=calls.CONTROL_LANE,
-        api=ApiKey.ALLOCATE_PRODUCER_IDS,
-        version=0,
-        message=AllocateProducerIdsRequest(state.config.node_id, state.controller.broker_epoch),
-        timeout_ms=FORWARD_TIMEOUT_MS,
-        owner=BlockAsked(),
-    )

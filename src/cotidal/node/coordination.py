@@ -12,15 +12,17 @@ from importlib import import_module
 from types import ModuleType
 
 from cotidal.api.asked import Asked
-from cotidal.api.coordination import OFFSETS_TOPIC, Answered, Part
+from cotidal.api.coordination import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Answered, AnyPart, Fresh
 from cotidal.api.registry import handler
 from cotidal.api.view import View
-from cotidal.core.coordinator import Coordinator, partition_of
-from cotidal.node import coordinators
+from cotidal.core.coordinator import Coordinator
+from cotidal.core.transactions.asks import EndTransaction, InitProducer, NeedsProducerId
+from cotidal.errors import Refusal
+from cotidal.node import coordinators, producer_ids, transactions
 from cotidal.node.connections import Slot
-from cotidal.node.coordinators import CoordinatorLog, Coordinators, Shard
+from cotidal.node.coordinators import Asker, CoordinatorLog, Coordinators, Shard
 from cotidal.node.state import NodeState
-from cotidal.values import TopicPartition, Uuid
+from cotidal.values import ProducerId, TopicPartition, Uuid
 
 
 def duty(state: NodeState, log: CoordinatorLog) -> Coordinators:
@@ -28,6 +30,7 @@ def duty(state: NodeState, log: CoordinatorLog) -> Coordinators:
         log,
         _maker(state),
         partial(_on_active, state),
+        partial(transactions.obey, state),
         load_bytes=state.config.number("offsets.load.buffer.size"),
         timeout_ms=state.config.number("offsets.commit.timeout.ms"),
     )
@@ -35,6 +38,8 @@ def duty(state: NodeState, log: CoordinatorLog) -> Coordinators:
 
 def _maker(state: NodeState) -> Callable[[str], Coordinator]:
     def make(topic: str) -> Coordinator:
+        if topic == TRANSACTIONS_TOPIC:
+            return transactions.machine(state)
         assert topic == OFFSETS_TOPIC, topic
         made: Coordinator = _groups().machine(state)
         return made
@@ -48,7 +53,8 @@ def _groups() -> ModuleType:
 
 
 def _on_active(state: NodeState, shard: Shard) -> None:
-    _groups().forget_deleted(state, shard)
+    if shard.hosted.replica.partition.topic == OFFSETS_TOPIC:
+        _groups().forget_deleted(state, shard)
 
 
 def on_topic_deleted(state: NodeState, topic_id: Uuid) -> None:
@@ -99,7 +105,7 @@ class OnePart:
 def begin(state: NodeState, slot: Slot, asked: Asked, view: View) -> None:
     """A request of a coordinator's API."""
     module = handler(slot.request.api_key)
-    parts: tuple[Part | Answered, ...] = module.parts(slot.request.message, asked, view)
+    parts: tuple[AnyPart, ...] = module.parts(slot.request.message, asked, view)
     places = _places(state, parts)
     gathering = Gathering(state, slot, module, asked, len(places))
     if not places:
@@ -108,30 +114,63 @@ def begin(state: NodeState, slot: Slot, asked: Asked, view: View) -> None:
         asker = OnePart(gathering, position)
         if isinstance(part, Answered):
             asker.answer(part.answer)
+        elif isinstance(part, Fresh):
+            producer_ids.take(state, asker)
         elif partition is None:
             asker.answer(coordinators.NOT_COORDINATOR)
         else:
-            coordinators.ask(state, partition, part.ask, asker)
+            coordinators.ask(
+                state, partition, part.ask, _Renewing(state, partition, part.ask, asker)
+            )
+
+
+class _Renewing:
+    """Implements ``coordinators.Asker``: brings a producer id to a coordinator that needs one."""
+
+    __slots__ = ("_ask", "_asker", "_partition", "_state")
+
+    def __init__(
+        self, state: NodeState, partition: TopicPartition, ask: object, asker: Asker
+    ) -> None:
+        self._state = state
+        self._partition = partition
+        self._ask = ask
+        self._asker = asker
+
+    def answer(self, answer: object) -> None:
+        if isinstance(answer, NeedsProducerId):
+            producer_ids.take(
+                self._state, _WithId(self._state, self._partition, self._ask, self._asker)
+            )
+        else:
+            self._asker.answer(answer)
+
+
+class _WithId(_Renewing):
+    """The id has come: ask again, with it."""
+
+    __slots__ = ()
+
+    def answer(self, answer: object) -> None:
+        if isinstance(answer, Refusal):
+            self._asker.answer(answer)
+            return
+        assert isinstance(self._ask, InitProducer | EndTransaction)
+        assert isinstance(answer, int)
+        ask = self._ask._replace(fresh=ProducerId(answer))
+        coordinators.ask(self._state, self._partition, ask, self._asker)
 
 
 def _places(
-    state: NodeState, parts: tuple[Part | Answered, ...]
-) -> list[tuple[Part | Answered, TopicPartition | None]]:
+    state: NodeState, parts: tuple[AnyPart, ...]
+) -> list[tuple[AnyPart, TopicPartition | None]]:
     """Each part with the partition that it is for; one for no key goes to all that are here."""
-    places: list[tuple[Part | Answered, TopicPartition | None]] = []
+    places: list[tuple[AnyPart, TopicPartition | None]] = []
     for part in parts:
-        if isinstance(part, Answered):
+        if isinstance(part, Answered | Fresh):
             places.append((part, None))
         elif part.key is None:
             places.extend((part, each) for each in coordinators.led(state, part.topic))
         else:
-            places.append((part, place_of(state, part.topic, part.key)))
+            places.append((part, coordinators.place_of(state, part.topic, part.key)))
     return places
-
-
-def place_of(state: NodeState, topic: str, key: str) -> TopicPartition | None:
-    """The partition that has a key's coordinator; None while there is no such topic."""
-    known = state.controller.committed.topics.get(topic)
-    if known is None:
-        return None
-    return TopicPartition(topic, partition_of(key, len(known.partitions)))

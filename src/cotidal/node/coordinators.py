@@ -10,7 +10,7 @@
                        before it. What takes longer than offsets.commit.timeout.ms is refused, and
                        may be committed all the same.
 
-Which machine it is, is the topic's matter: node/groups.py for __consumer_offsets.
+Which machine it is, is the topic's matter: node/groups.py, node/transactions.py.
 Owns of the state: coordinators, coordinators_due.
 """
 
@@ -31,8 +31,9 @@ from cotidal.core.coordinator import (
     Tell,
     Waiter,
     Write,
+    partition_of,
 )
-from cotidal.core.partition.leader import ACKS_ALL
+from cotidal.core.partition.leader import ACKS_ALL, MarkerAsk
 from cotidal.errors import ErrorCode, Refusal
 from cotidal.limits import COORDINATOR_HELD_MAX, COORDINATOR_LOAD_BYTES
 from cotidal.messages.batch import Batches
@@ -78,7 +79,10 @@ class CoordinatorLog(NamedTuple):
     """How records become bytes and back. Given to a node: it knows no bytes itself."""
 
     write: Callable[[Iterable[tuple[Any, Any | None]], WallMillis], Batches]
-    read: Callable[[bytes | memoryview], ReadLog]
+    read: Callable[[str, bytes | memoryview], ReadLog]
+    """Of the topic of this name."""
+    mark: Callable[[MarkerAsk, WallMillis], Batches]
+    """The control batch that ends a transaction."""
 
 
 class Asker(Protocol):
@@ -149,6 +153,7 @@ class Coordinators:
         "load_bytes",
         "log",
         "make",
+        "obey",
         "on_active",
         "shards",
         "timeout_ms",
@@ -161,6 +166,7 @@ class Coordinators:
         log: CoordinatorLog,
         make: Callable[[str], Coordinator],
         on_active: Callable[[Shard], None],
+        obey: Callable[[TopicPartition, object], None],
         *,
         load_bytes: int,
         timeout_ms: int,
@@ -171,6 +177,8 @@ class Coordinators:
         """The machine that goes with a topic."""
         self.on_active = on_active
         """Told of each that has loaded its log, before it is asked anything."""
+        self.obey = obey
+        """Told of each order, and of the partition whose coordinator gives it."""
         self.timeout_ms = timeout_ms
         self.shards: dict[TopicPartition, Shard] = {}
         self.held: dict[TopicPartition, list[Held]] = {}
@@ -251,6 +259,14 @@ def _give_up_held(state: NodeState) -> None:
             duty.wake = min(duty.wake, duty.held[partition][0].until)
         for each in late:
             each.asker.answer(LOADING)
+
+
+def place_of(state: NodeState, topic: str, key: str) -> TopicPartition | None:
+    """The partition that has a key's coordinator; None while there is no such topic."""
+    known = state.controller.committed.topics.get(topic)
+    if known is None:
+        return None
+    return TopicPartition(topic, partition_of(key, len(known.partitions)))
 
 
 def tell_all(state: NodeState, topic: str, news: object) -> None:
@@ -340,7 +356,7 @@ def on_read_done(state: NodeState, loading: Loading, event: ReadDone) -> None:
         return  # led no more
     shard.is_reading = False
     (data,) = event.results
-    read = None if isinstance(data, str) else state.coordinators.log.read(data)
+    read = None if isinstance(data, str) else state.coordinators.log.read(partition.topic, data)
     if read is None or (data and read.next_offset <= shard.end_offset):
         why = data if isinstance(data, str) else "a batch fails its checksum"
         told = f"the coordinator of {partition} cannot read its log: {why}"
@@ -390,8 +406,8 @@ def _obey(state: NodeState, shard: Shard, acts: Acts) -> None:
             case Await(then):
                 shard.in_flight.append(InFlight(shard.end_offset, NEVER, then))
                 state.coordinators_due[shard.hosted.replica.partition] = None
-            case Order():
-                raise AssertionError("no coordinator of this node gives orders")
+            case Order(order):
+                state.coordinators.obey(shard.hosted.replica.partition, order)
             case _:
                 assert_never(act)
     _set_wake(state, shard)

@@ -31,7 +31,7 @@ from cotidal.node import calls
 from cotidal.node.connections import Slot
 from cotidal.node.effects import Note
 from cotidal.node.state import ControllerAt, NodeState
-from cotidal.values import NO_BROKER_EPOCH, LeaderEpoch, Offset, ProducerId
+from cotidal.values import NO_BROKER_EPOCH, LeaderEpoch, Offset
 
 PROBE_TIMEOUT_MS = 500
 
@@ -83,11 +83,8 @@ class ControllerDuty:
         "epoch",
         "in_flight",
         "leader",
-        "next_producer_id",
-        "producer_ids_end",
         "submitted",
         "until_open",
-        "waiting_for_block",
     )
 
     def __init__(self) -> None:
@@ -105,9 +102,6 @@ class ControllerDuty:
         """What follows once every log is open."""
         self.broker_epoch = NO_BROKER_EPOCH
         """Of this node's broker, once it is registered."""
-        self.next_producer_id = ProducerId(0)
-        self.producer_ids_end = ProducerId(0)
-        self.waiting_for_block: deque[Slot] = deque()
 
 
 def activate(state: NodeState, epoch: LeaderEpoch) -> None:

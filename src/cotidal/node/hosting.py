@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from cotidal.core.partition.leader import WriteRules
 from cotidal.core.partition.replica import Replica
+from cotidal.errors import ErrorCode
 from cotidal.messages.batch import Placed, RecordRules
 from cotidal.node.rate import Rate
 from cotidal.values import NodeId, Offset, TopicPartition, Uuid, WallMillis
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from cotidal.node.offsets import PendingDelete
 
 
-COORDINATED: Final = ("__consumer_offsets",)
+COORDINATED: Final = ("__consumer_offsets", "__transaction_state")
 """Topics whose leaders are coordinators (node/coordinators.py)."""
 
 
@@ -52,6 +53,14 @@ class Waiting:
         self.partition_position = partition_position
         self.base_offset = base_offset
         self.timestamp = timestamp
+
+
+class Marking(Protocol):
+    """The end of a transaction, written and not committed yet (markers.py)."""
+
+    required: Offset
+
+    def done(self, error: ErrorCode) -> None: ...
 
 
 class WaitingLine:
@@ -106,6 +115,7 @@ class Hosted:
         "entries",
         "fetches",
         "housed_in",
+        "marking",
         "paces",
         "record_rules",
         "replica",
@@ -149,6 +159,8 @@ class Hosted:
         """acks=1."""
         self.until_committed = WaitingLine()
         """acks=all."""
+        self.marking: list[Marking] = []
+        """Ends of transactions, ascending in the offset they wait for."""
         self.fetches: dict[PendingFetch, None] = {}
         self.replica_fetches: dict[PendingFetch, None] = {}
         self.deletions: list[PendingDelete] = []

@@ -41,13 +41,17 @@ from cotidal.node import (
     housekeeping,
     housing,
     lifecycle,
+    markers,
     offline,
     offsets,
     produce,
+    producer_ids,
     proposals,
     publishing,
     quorum,
     standing,
+    transactions,
+    verification,
     vitals,
     voters,
 )
@@ -117,6 +121,8 @@ class Node:
         state.quorum = QuorumDuty(state, reader)
         state.life = lifecycle.Life()
         state.chronicle = chronicle.Chronicle(events)
+        state.producer_ids = producer_ids.ProducerIds()
+        state.markers = transactions.Markers()
         state.enrolment = enrolment.Enrolment()
         self._view = NodeView(state)
 
@@ -207,6 +213,7 @@ class Node:
             enrolment.next_deadline(state),
             proposals.next_deadline(state),
             coordinators.next_deadline(state),
+            transactions.next_deadline(state),
             housing.next_deadline(state),
             state.fetcher_wake,
         )
@@ -244,10 +251,16 @@ class Node:
                 proposals.pump(state)
             if state.housing_due:
                 housing.pump(state)
+            if state.markers.due:
+                transactions.pump(state)
             if state.calls_to_self or state.inward.replies:
                 self._talk_to_self()
             elif not (
-                state.unblocked or state.dirty_fetches or state.faulted or state.coordinators_due
+                state.unblocked
+                or state.dirty_fetches
+                or state.faulted
+                or state.coordinators_due
+                or state.markers.due
             ):
                 break
         if state.gone and not state.stopping:
@@ -309,8 +322,12 @@ class Node:
                 controller.on_forwarded(state, owner, message)
             case controller.CreateCall(slot):
                 state.again.append(slot)
-            case controller.BlockAsked():
-                controller.on_block(state, message)
+            case producer_ids.BlockAsked():
+                producer_ids.on_block(state, message)
+            case transactions.MarkersCall():
+                transactions.on_answered(state, owner, message)
+            case verification.Verifying():
+                verification.on_answered(state, owner, message)
             case decisions.Probing():
                 pass  # somebody listens there
             case voters.Probed():
@@ -348,8 +365,12 @@ class Node:
                 controller.on_forward_failed(state, owner)
             case controller.CreateCall(slot):
                 state.again.append(slot)
-            case controller.BlockAsked():
-                controller.on_no_block(state)
+            case producer_ids.BlockAsked():
+                producer_ids.on_no_block(state)
+            case transactions.MarkersCall():
+                transactions.on_failed(state, owner)
+            case verification.Verifying():
+                verification.on_failed(state, owner)
             case decisions.Probing():
                 controller.on_probe_failed(state, owner, refused=event.refused)
             case voters.Probed():
@@ -396,7 +417,11 @@ class Node:
                 # The slot waits for acknowledgements; the records need not wait with it.
                 kept = (PRODUCE, request.api_version, request.correlation_id, None, None)
                 bare = tuple.__new__(Request, kept)
-                produce.begin(state, connection.open_slot(bare), message, connection.wall)
+                slot = connection.open_slot(bare)
+                if message.transactional_id is None or not verification.begin(
+                    state, slot, message, connection.wall
+                ):
+                    produce.begin(state, slot, message, connection.wall)
             return
         slot = connection.open_slot(request)
         begin = _BEGIN.get(request.api_key)
@@ -472,6 +497,7 @@ class Node:
         chronicle.on_ticked(state)
         proposals.on_ticked(state)
         coordinators.on_ticked(state)
+        transactions.on_ticked(state)
         fetchers.on_ticked(state)
         controller.on_ticked(state)
         quorum.step(state, QuorumTicked())
@@ -542,7 +568,7 @@ _BEGIN: Final[dict[int, Callable[[NodeState, Slot, Any], None]]] = {
     int(ApiKey.LIST_OFFSETS): offsets.begin_list,
     int(ApiKey.DELETE_RECORDS): offsets.begin_delete,
     int(ApiKey.OFFSET_FOR_LEADER_EPOCH): offsets.begin_epoch_ends,
-    int(ApiKey.INIT_PRODUCER_ID): controller.begin_init_producer_id,
     int(ApiKey.DESCRIBE_LOG_DIRS): _begin_log_dirs,
+    int(ApiKey.WRITE_TXN_MARKERS): markers.begin,
     int(ApiKey.DESCRIBE_REPLICAS): standing.begin,
 }

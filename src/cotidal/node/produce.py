@@ -12,7 +12,8 @@ Owns of the state: touched, parked_produces.
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
 from cotidal.api import produce as api
 from cotidal.core.partition.effects import CompleteAcks, EndMoved, Readable, RememberProducers
@@ -39,13 +40,26 @@ from cotidal.node.events import Appended
 from cotidal.node.hosting import Hosted, Waiting
 from cotidal.node.partition_effects import obey, on_fault, wake_fetches, wake_replica_fetches
 from cotidal.node.state import NodeState
-from cotidal.values import NO_TIMESTAMP, Millis, TopicPartition, Uuid, WallMillis
+from cotidal.values import NO_TIMESTAMP, Millis, Offset, TopicPartition, Uuid, WallMillis
 
 _new: Final = tuple.__new__
 """Makes a NamedTuple in half the time that calling its class takes."""
 
 
-def begin(state: NodeState, slot: Slot, request: ProduceRequest, wall: WallMillis) -> None:
+class Verified(NamedTuple):
+    """What a coordinator has said of batches that would open a transaction (verification.py)."""
+
+    guards: Mapping[TopicPartition, int]
+    refused: Mapping[TopicPartition, Refusal]
+
+
+def begin(
+    state: NodeState,
+    slot: Slot,
+    request: ProduceRequest,
+    wall: WallMillis,
+    verified: Verified | None = None,
+) -> None:
     """Admit every partition's batch; what is admitted waits for its Append."""
     wait = min(max(request.timeout_ms, 0), FETCH_WAIT_MAX_MS)
     deadline = Millis(state.now + wait)
@@ -55,12 +69,12 @@ def begin(state: NodeState, slot: Slot, request: ProduceRequest, wall: WallMilli
     version = slot.request.api_version
     acks = request.acks
     for topic_position, topic in enumerate(request.topic_data):
-        name = _topic_name(state, topic.name, topic.topic_id, version)
+        name = topic_name(state, topic.name, topic.topic_id, version)
         results: list[int | PartitionProduceResponse] = []
         pending.topics.append((topic.name, topic.topic_id, results))
         for position, written in enumerate(topic.partition_data):
             hosted = state.hosted.get(_new(TopicPartition, (name, written.partition_index)))
-            verdict = _admit(state, hosted, written, acks, version, wall)
+            verdict = _admit(state, hosted, written, acks, version, wall, verified)
             if isinstance(verdict, Refusal):
                 results.append(api.partition_refused(written.partition_index, verdict))
                 continue
@@ -103,7 +117,7 @@ def begin_unacknowledged(
 ) -> None:
     """acks=0: no reply. A refusal can only be told by closing the connection, as Kafka does."""
     for topic in request.topic_data:
-        name = _topic_name(state, topic.name, topic.topic_id, version)
+        name = topic_name(state, topic.name, topic.topic_id, version)
         for written in topic.partition_data:
             hosted = state.hosted.get(_new(TopicPartition, (name, written.partition_index)))
             verdict = _admit(state, hosted, written, 0, version, connection.wall)
@@ -150,7 +164,7 @@ def on_log_appended(state: NodeState, event: Appended) -> None:
             state.out.append(SaveProducers(event.partition, remember.snapshot))
 
 
-def _topic_name(state: NodeState, name: str, topic_id: Uuid, version: int) -> str:
+def topic_name(state: NodeState, name: str, topic_id: Uuid, version: int) -> str:
     """The topic's name; an empty one, which no topic has, for an id that is not known."""
     if version < api.TOPIC_IDS_SINCE:
         return name
@@ -164,6 +178,7 @@ def _admit(
     acks: int,
     version: int,
     wall: WallMillis,
+    verified: Verified | None = None,
 ) -> Admitted | Refusal:
     if acks not in api.ACKS_ALLOWED:
         return Refusal(ErrorCode.INVALID_REQUIRED_ACKS)
@@ -183,22 +198,40 @@ def _admit(
         if isinstance(found, Refusal):
             return found
         batches = found
-    return admit(state, hosted, batches, acks, wall)
+    if verified is None:
+        return admit(state, hosted, batches, acks, wall)
+    partition = hosted.replica.partition
+    refused = verified.refused.get(partition)
+    if refused is not None:
+        return refused
+    return admit(state, hosted, batches, acks, wall, verified.guards.get(partition))
 
 
 def admit(
-    state: NodeState, hosted: Hosted, batches: Batches, acks: int, wall: WallMillis
+    state: NodeState,
+    hosted: Hosted,
+    batches: Batches,
+    acks: int,
+    wall: WallMillis,
+    guard: int | None = None,
 ) -> Admitted | Refusal:
     """Give these batches their offsets; they are written at the end of the step."""
     try:
-        verdict = admit_batch(hosted.replica, batches, acks=acks, rules=hosted.rules, wall=wall)
+        verdict = admit_batch(
+            hosted.replica, batches, acks=acks, rules=hosted.rules, wall=wall, guard=guard
+        )
     except AssertionError as fault:
         return on_fault(state, hosted, fault)
     if isinstance(verdict, Admitted) and verdict.write:
-        if not hosted.entries:
-            state.touched[hosted.replica.partition] = hosted
-        leadership = hosted.replica.leadership
-        assert leadership is not None
-        hosted.entries.append(_new(Placed, (verdict.base_offset, leadership.epoch, batches)))
-        hosted.unread_bytes += len(batches.data)
+        place(state, hosted, verdict.base_offset, batches)
     return verdict
+
+
+def place(state: NodeState, hosted: Hosted, base_offset: Offset, batches: Batches) -> None:
+    """To be written at the end of the step, at this offset."""
+    if not hosted.entries:
+        state.touched[hosted.replica.partition] = hosted
+    leadership = hosted.replica.leadership
+    assert leadership is not None
+    hosted.entries.append(_new(Placed, (base_offset, leadership.epoch, batches)))
+    hosted.unread_bytes += len(batches.data)

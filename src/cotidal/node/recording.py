@@ -242,7 +242,7 @@ def replay(lines: Iterable[str]) -> Replayed:
             raise _Strayed
         return from_json(looked.popleft())
 
-    world = World(found, found, CoordinatorLog(found, found), found)
+    world = World(found, found, CoordinatorLog(found, found, found), found)
     node = Node(config, Entropy(head["entropy"]), *world)
     steps = effects = 0
     cut = False

@@ -35,7 +35,9 @@ if TYPE_CHECKING:
     from cotidal.node.fetch import PendingFetch
     from cotidal.node.fetchers import FetchCall
     from cotidal.node.lifecycle import Life
+    from cotidal.node.producer_ids import ProducerIds
     from cotidal.node.quorum import QuorumDuty
+    from cotidal.node.transactions import Markers
 
 
 RACK_AWARE: Final = "RackAwareReplicaSelector"
@@ -134,6 +136,7 @@ class NodeState:
         "isr_under_way",
         "leader_throttle",
         "life",
+        "markers",
         "next_checkpoint",
         "next_compaction",
         "next_retention",
@@ -143,6 +146,7 @@ class NodeState:
         "out",
         "parked_produces",
         "produce_due",
+        "producer_ids",
         "quorum",
         "reads",
         "saved_watermarks",
@@ -154,6 +158,7 @@ class NodeState:
         "token",
         "touched",
         "unblocked",
+        "verifies",
         "wall",
     )
 
@@ -206,6 +211,13 @@ class NodeState:
         self.quorum: QuorumDuty
         self.life: Life
         self.chronicle: Chronicle
+        self.producer_ids: ProducerIds
+        self.markers: Markers
+        self.verifies: bool = (
+            effective("transaction.partition.verification.enable", static=config.settings).value
+            is True
+        )
+        """Whether coordinators are asked before a transaction is opened (T6)."""
         self.enrolment: Enrolment
         self.inward = Inward()
         self.calls: dict[CallToken, object] = {}

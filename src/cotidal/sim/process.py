@@ -35,7 +35,11 @@ from cotidal.sim.peers import Peers
 from cotidal.sim.server import Gate, Server
 from cotidal.sim.violation import Violation
 from cotidal.values import BrokerEpoch, NodeId, TopicPartition, Uuid, WallMillis
-from cotidal.wire.coordinator_batch import encode_coordinator_batch, read_group_batches
+from cotidal.wire.coordinator_batch import (
+    encode_coordinator_batch,
+    encode_marker,
+    read_coordinator_log,
+)
 from cotidal.wire.inspection import inspected
 from cotidal.wire.metadata_batch import read_metadata_batches
 from cotidal.wire.records import values_batch
@@ -183,7 +187,7 @@ class Process:
             node_entropy,
             read_metadata_batches,
             inspected,
-            CoordinatorLog(encode_coordinator_batch, read_group_batches),
+            CoordinatorLog(encode_coordinator_batch, read_coordinator_log, encode_marker),
             values_batch,
         )
         self._obey: dict[type, Callable[[Any], None]] = {

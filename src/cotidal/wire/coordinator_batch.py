@@ -7,10 +7,11 @@ come to its end. How much that was is told.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from cotidal.errors import MalformedFrame
 from cotidal.messages.batch import Batches
+from cotidal.messages.records.transaction import EndTxnMarker
 from cotidal.values import Offset, WallMillis
 from cotidal.wire.batch import read_batches, read_header
 from cotidal.wire.primitives import Buffer
@@ -20,7 +21,29 @@ from cotidal.wire.record_framing import (
     encode_key,
     encode_value,
 )
-from cotidal.wire.records import Record, build_batch, read_records
+from cotidal.wire.records import (
+    ControlType,
+    Record,
+    build_batch,
+    control_record,
+    read_records,
+)
+
+
+class MarkerAsk(Protocol):
+    """What is to be said of a transaction's end."""
+
+    @property
+    def producer_id(self) -> int: ...
+
+    @property
+    def producer_epoch(self) -> int: ...
+
+    @property
+    def committed(self) -> bool: ...
+
+    @property
+    def coordinator_epoch(self) -> int: ...
 
 
 class ReadCoordinator(NamedTuple):
@@ -43,8 +66,28 @@ def encode_coordinator_batch(
     return Batches((read_header(data),), data)
 
 
-def read_group_batches(data: Buffer) -> ReadCoordinator:
-    return read_coordinator_batches(Coordinator.GROUP, data)
+_WHOSE: Final = {
+    "__consumer_offsets": Coordinator.GROUP,
+    "__transaction_state": Coordinator.TRANSACTION,
+}
+
+
+def read_coordinator_log(topic: str, data: Buffer) -> ReadCoordinator:
+    """What batches of a coordinator's topic hold."""
+    return read_coordinator_batches(_WHOSE[topic], data)
+
+
+def encode_marker(ask: MarkerAsk, wall: WallMillis) -> Batches:
+    """The end of a transaction, as a leader writes it."""
+    kind = ControlType.COMMIT if ask.committed else ControlType.ABORT
+    data = build_batch(
+        [control_record(kind, EndTxnMarker(ask.coordinator_epoch), timestamp=wall)],
+        producer_id=ask.producer_id,
+        producer_epoch=ask.producer_epoch,
+        transactional=True,
+        control=True,
+    )
+    return Batches((read_header(data),), data)
 
 
 def read_coordinator_batches(coordinator: Coordinator, data: Buffer) -> ReadCoordinator:

@@ -1,0 +1,146 @@
+"""Batches that would open a transaction, and the coordinator that must confirm it first. Pure. T6.
+
+A Produce waits here while its coordinator is asked; then it is begun like any other, with what was
+confirmed. Each partition takes a guard before the question: if its transaction ends meanwhile, the
+answer is worth nothing, and the batch is refused. Without that, a batch that was under way while
+its transaction ended would open one that nobody ever ends.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from cotidal.api import add_partitions_to_txn as api
+from cotidal.api.coordination import TRANSACTIONS_TOPIC
+from cotidal.core.partition.leader import needs_verification
+from cotidal.errors import ErrorCode, Refusal
+from cotidal.messages.batch import BatchHeader
+from cotidal.messages.rpc.add_partitions_to_txn import AddPartitionsToTxnResponse
+from cotidal.messages.rpc.apis import ApiKey
+from cotidal.messages.rpc.produce import ProduceRequest
+from cotidal.node import calls, coordinators, produce
+from cotidal.node.connections import Slot
+from cotidal.node.produce import Verified
+from cotidal.node.state import NodeState
+from cotidal.node.transactions import LANE
+from cotidal.values import NO_NODE, TopicPartition, WallMillis
+
+ADDS_SINCE: Final = 12
+"""From this Produce on the partition is added for the client, which does not do it itself."""
+TIMEOUT_MS: Final = 5_000
+
+_PASSES: Final = (
+    ErrorCode.CONCURRENT_TRANSACTIONS,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+)
+NOT_NOW: Final = Refusal(
+    ErrorCode.NOT_ENOUGH_REPLICAS, "the transaction's coordinator cannot confirm it now"
+)
+"""Which every client repeats."""
+
+
+class Verifying(NamedTuple):
+    """A Produce whose coordinator is being asked."""
+
+    slot: Slot
+    request: ProduceRequest
+    wall: WallMillis
+    guards: dict[TopicPartition, tuple[BatchHeader, int]]
+
+
+def begin(state: NodeState, slot: Slot, request: ProduceRequest, wall: WallMillis) -> bool:
+    """Whether the Produce waits now. False: there is nothing to confirm."""
+    version = slot.request.api_version
+    guards: dict[TopicPartition, tuple[BatchHeader, int]] = {}
+    for topic in request.topic_data:
+        name = produce.topic_name(state, topic.name, topic.topic_id, version)
+        for written in topic.partition_data:
+            hosted = state.hosted.get(TopicPartition(name, written.partition_index))
+            if hosted is None or hosted.replica.leadership is None or not written.records:
+                continue
+            for header in written.records.headers[:1]:
+                if needs_verification(hosted.replica, header):
+                    transactions = hosted.replica.producers.transactions
+                    guard = transactions.guard(
+                        header.producer_id, header.producer_epoch, header.base_sequence
+                    )
+                    guards[hosted.replica.partition] = (header, guard)
+    if not guards:
+        return False
+    verifying = Verifying(slot, request, wall, guards)
+    if not state.verifies:
+        _go_on(state, verifying, {})
+    elif not _ask(state, verifying):
+        _go_on(state, verifying, dict.fromkeys(guards, NOT_NOW))
+    return True
+
+
+def _ask(state: NodeState, verifying: Verifying) -> bool:
+    id_ = verifying.request.transactional_id
+    place = None if not id_ else coordinators.place_of(state, TRANSACTIONS_TOPIC, id_)
+    told = None if place is None else state.controller.committed.partition(*place)
+    leader = NO_NODE if told is None else told.leader
+    endpoint = None if leader == NO_NODE else calls.broker_endpoint(state, leader)
+    if endpoint is None or id_ is None:
+        return False
+    header, _ = next(iter(verifying.guards.values()))
+    calls.call(
+        state,
+        leader,
+        endpoint,
+        lane=LANE,
+        api=ApiKey.ADD_PARTITIONS_TO_TXN,
+        version=api.ASKED_VERSION,
+        message=api.question(
+            id_,
+            header.producer_id,
+            header.producer_epoch,
+            verifying.guards,
+            verify_only=verifying.slot.request.api_version < ADDS_SINCE,
+        ),
+        timeout_ms=TIMEOUT_MS,
+        owner=verifying,
+    )
+    return True
+
+
+def on_answered(
+    state: NodeState, verifying: Verifying, response: AddPartitionsToTxnResponse
+) -> None:
+    errors = api.errors_in(response)
+    version = verifying.slot.request.api_version
+    refused = {
+        partition: _refusal(errors.get(partition, ErrorCode.NOT_COORDINATOR), version)
+        for partition in verifying.guards
+        if errors.get(partition) is not ErrorCode.NONE
+    }
+    _go_on(state, verifying, refused)
+
+
+def on_failed(state: NodeState, verifying: Verifying) -> None:
+    _go_on(state, verifying, dict.fromkeys(verifying.guards, NOT_NOW))
+
+
+def _refusal(error: ErrorCode, version: int) -> Refusal:
+    if error in _PASSES:
+        return NOT_NOW
+    if error is ErrorCode.PRODUCER_FENCED:
+        return Refusal(ErrorCode.INVALID_PRODUCER_EPOCH)
+    if error is ErrorCode.TRANSACTION_ABORTABLE and version < ADDS_SINCE:
+        return Refusal(ErrorCode.INVALID_TXN_STATE, "the partition is not in the transaction")
+    return Refusal(error)
+
+
+def _go_on(state: NodeState, verifying: Verifying, refused: dict[TopicPartition, Refusal]) -> None:
+    slot, request, wall, guards = verifying
+    for partition in refused:
+        header, guard = guards[partition]
+        hosted = state.hosted.get(partition)
+        if hosted is not None:
+            hosted.replica.producers.transactions.release(header.producer_id, guard)
+    if state.connections.get(slot.connection.id) is not slot.connection:
+        return  # whoever sent it has gone
+    verified = Verified({place: guard for place, (_, guard) in guards.items()}, refused)
+    produce.begin(state, slot, request, wall, verified)

@@ -1,0 +1,208 @@
+"""Transactions through a whole node: begun, confirmed, written, ended, read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from asking import create, fetch, read
+from cotidal.errors import ErrorCode
+from cotidal.messages.batch import TRANSACTIONAL_BIT
+from cotidal.messages.rpc import (
+    add_partitions_to_txn,
+    describe_transactions,
+    end_txn,
+    find_coordinator,
+    init_producer_id,
+    list_transactions,
+    produce,
+    write_txn_markers,
+)
+from cotidal.wire.batch import read_batches
+from cotidal.wire.records import Record, build_batch
+from lone_node import LoneNode
+
+PRODUCE, FIND, INIT, ADD, END, MARK, DESCRIBE, LIST = 0, 10, 22, 24, 26, 27, 65, 66
+SETTINGS = {
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.num.partitions": "1",
+    "transaction.state.log.min.isr": "1",
+}
+ID = "shop"
+
+
+class Producer:
+    """A transactional producer, request by request."""
+
+    def __init__(self, node: LoneNode, id_: str = ID) -> None:
+        self.node = node
+        self.id = id_
+        answer = node.ask(INIT, 4, init_producer_id.InitProducerIdRequest(id_, 60_000))
+        assert answer.error_code == 0
+        self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
+        self.sequence = 0
+
+    def add(self, *partitions: int, topic: str = "orders") -> list[int]:
+        topics = (add_partitions_to_txn.AddPartitionsToTxnTopic(topic, partitions),)
+        request = add_partitions_to_txn.AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=self.id,
+            v3_and_below_producer_id=self.producer_id,
+            v3_and_below_producer_epoch=self.epoch,
+            v3_and_below_topics=topics,
+        )
+        (found,) = self.node.ask(ADD, 3, request).results_by_topic_v3_and_below
+        return [each.partition_error_code for each in found.results_by_partition]
+
+    def write(self, value: bytes = b"v", partition: int = 0, version: int = 11) -> int:
+        data = build_batch(
+            [Record(None, value, timestamp=1)],
+            producer_id=self.producer_id,
+            producer_epoch=self.epoch,
+            base_sequence=self.sequence,
+            transactional=True,
+        )
+        written = produce.PartitionProduceData(partition, read_batches(data))
+        topics = (produce.TopicProduceData("orders", partition_data=(written,)),)
+        answer = self.node.ask(PRODUCE, version, produce.ProduceRequest(self.id, -1, 1_000, topics))
+        error = answer.responses[0].partition_responses[0].error_code
+        self.sequence += not error
+        return int(error)
+
+    def end(self, *, commit: bool = True, version: int = 3) -> Any:
+        request = end_txn.EndTxnRequest(self.id, self.producer_id, self.epoch, commit)
+        return self.node.ask(END, version, request)
+
+
+@pytest.fixture
+def node() -> LoneNode:
+    node = LoneNode(SETTINGS).start()
+    create(node, "orders", 2)
+    request = find_coordinator.FindCoordinatorRequest(key_type=1, coordinator_keys=(ID,))
+    assert node.ask(FIND, 4, request).coordinators[0].error_code == 0
+    return node
+
+
+def committed(node: LoneNode, partition: int = 0) -> list[bool]:
+    """What a read_committed consumer is given of a partition: data, or a marker, batch by batch."""
+    key, version, message = fetch(0, partitions=(partition,), max_wait_ms=0)
+    answer = node.ask(key, version, message._replace(isolation_level=1))
+    headers = read_batches(read(answer)).headers
+    assert all(header.attributes & TRANSACTIONAL_BIT for header in headers)
+    return [header.is_control for header in headers]
+
+
+def status(node: LoneNode) -> str:
+    request = describe_transactions.DescribeTransactionsRequest((ID,))
+    return str(node.ask(DESCRIBE, 0, request).transaction_states[0].transaction_state)
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_a_transaction_is_read_when_it_has_ended(node: LoneNode, commit: bool) -> None:
+    producer = Producer(node)
+    assert producer.add(0, 1) == [0, 0]
+    assert producer.write() == producer.write() == 0
+    assert committed(node) == [], "its end is open"
+    assert status(node) == "Ongoing"
+    assert producer.end(commit=commit).error_code == 0
+    assert committed(node) == [False, False, True]
+    assert committed(node, 1) == [True]
+    assert status(node) == ("CompleteCommit" if commit else "CompleteAbort")
+
+
+def test_a_batch_of_a_partition_that_was_not_added_is_refused(node: LoneNode) -> None:
+    producer = Producer(node)
+    producer.add(1)
+    assert producer.write(partition=0) == ErrorCode.INVALID_TXN_STATE
+    assert producer.write(partition=1) == 0
+
+
+def test_from_produce_12_on_the_partition_is_added_for_the_client(node: LoneNode) -> None:
+    producer = Producer(node)
+    assert producer.write(version=12) == 0
+    answer = producer.end(version=5)
+    assert (answer.error_code, answer.producer_epoch) == (0, producer.epoch + 1)
+    assert committed(node) == [False, True]
+
+
+def test_a_batch_that_comes_after_the_end_opens_nothing(node: LoneNode) -> None:
+    producer = Producer(node)
+    producer.add(0)
+    producer.write()
+    producer.end()
+    assert producer.write() == ErrorCode.INVALID_TXN_STATE
+    assert committed(node) == [False, True]
+
+
+def test_the_next_holder_of_the_id_fences_the_one_before(node: LoneNode) -> None:
+    old = Producer(node)
+    old.add(0)
+    old.write()
+    request = init_producer_id.InitProducerIdRequest(ID, 60_000)
+    busy = node.ask(INIT, 4, request)
+    assert busy.error_code == ErrorCode.CONCURRENT_TRANSACTIONS
+    assert node.ask(INIT, 4, request).error_code == 0
+    assert old.write() == ErrorCode.INVALID_PRODUCER_EPOCH
+    assert old.end().error_code == ErrorCode.PRODUCER_FENCED
+    assert old.end(version=1).error_code == ErrorCode.INVALID_PRODUCER_EPOCH
+    assert committed(node) == [False, True]
+
+
+def test_a_transaction_that_takes_too_long_is_aborted(node: LoneNode) -> None:
+    producer = Producer(node)
+    producer.add(0)
+    producer.write()
+    node.pass_time(80_000)
+    assert status(node) == "CompleteAbort"
+    assert committed(node) == [False, True]
+    assert producer.end().error_code == ErrorCode.PRODUCER_FENCED
+
+
+def test_partitions_that_do_not_exist_are_not_added(node: LoneNode) -> None:
+    producer = Producer(node)
+    unknown, known = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.OPERATION_NOT_ATTEMPTED
+    assert producer.add(0, 9) == [known, unknown]
+    assert producer.add(0, topic="nowhere") == [unknown]
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_an_operator_can_end_a_transaction_by_its_marker(node: LoneNode, version: int) -> None:
+    producer = Producer(node)
+    producer.add(0)
+    producer.write()
+    marker = write_txn_markers.WritableTxnMarker(
+        producer.producer_id,
+        producer.epoch,
+        False,
+        (write_txn_markers.WritableTxnMarkerTopic("orders", (0, 9)),),
+        0,
+    )
+    answer = node.ask(MARK, version, write_txn_markers.WriteTxnMarkersRequest((marker,)))
+    results = answer.markers[0].topics[0].partitions
+    assert [each.error_code for each in results] == [0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    assert committed(node) == [False, True]
+
+
+def test_transactions_are_listed_by_their_coordinator(node: LoneNode) -> None:
+    for id_ in (ID, "other"):
+        Producer(node, id_).add(0)
+
+    def listed(**which: Any) -> list[str]:
+        answer = node.ask(LIST, 2, list_transactions.ListTransactionsRequest(**which))
+        assert answer.error_code == which.pop("error", 0)
+        return sorted(each.transactional_id for each in answer.transaction_states)
+
+    assert listed() == ["other", ID]
+    assert listed(transactional_id_pattern="sh.*") == [ID]
+    assert listed(state_filters=("Empty", "Unheard")) == []
+    bad = list_transactions.ListTransactionsRequest(transactional_id_pattern="(")
+    assert node.ask(LIST, 2, bad).error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
+
+
+def test_an_id_may_not_be_empty_nor_unknown(node: LoneNode) -> None:
+    empty = node.ask(INIT, 4, init_producer_id.InitProducerIdRequest("", 60_000))
+    assert empty.error_code == ErrorCode.INVALID_REQUEST
+    stranger = Producer(node)
+    stranger.id = "stranger"
+    assert stranger.end().error_code == ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    assert stranger.add(0) == [ErrorCode.INVALID_PRODUCER_ID_MAPPING]
