@@ -143,3 +143,37 @@ def test_the_load_tools_write_and_read_replicated_records(tools: Tools, topic: s
     assert re.search(r"30000 records sent, [\d.]+ records/sec", ended.out), ended.out
     said = tools("kafka-get-offsets", "--topic", topic, "--time", "latest").split()
     assert sum(int(row.rsplit(":", 1)[1]) for row in said) == 30_000
+
+
+def test_what_the_load_tool_wrote_the_other_one_reads_as_a_group(tools: Tools, topic: str) -> None:
+    tools.create(topic, "--partitions", "3", "--replication-factor", "3")
+    tools("kafka-console-producer", "--topic", topic, typed="x\n" * 3_000)
+    ended = run_tool(
+        "kafka-consumer-perf-test",
+        *("--topic", topic, "--num-records", "3000", "--timeout", "30000"),
+        *("--bootstrap-server", tools.server.bootstrap),
+    )
+    assert ended.status == 0, ended.err
+    assert re.search(r", 3000, ", ended.out), ended.out
+
+
+def test_the_console_clients_write_and_read(tools: Tools, topic: str) -> None:
+    tools.create(topic, "--partitions", "1", "--replication-factor", "3")
+    tools("kafka-console-producer", "--topic", topic, typed="herrings\nlimes\n")
+    said = tools(
+        "kafka-console-consumer",
+        *("--topic", topic, "--group", f"readers-of-{topic}", "--from-beginning"),
+        *("--max-messages", "2", "--timeout-ms", "30000"),
+    )
+    assert said.splitlines() == ["herrings", "limes"]
+
+
+def test_settings_are_changed_and_described(tools: Tools, topic: str) -> None:
+    tools.create(topic, "--replication-factor", "3")
+    of_topic = ("kafka-configs", "--entity-type", "topics", "--entity-name", topic)
+    tools(*of_topic, "--alter", "--add-config", "min.insync.replicas=2,retention.ms=12345")
+    said = tools(*of_topic, "--describe")
+    assert "min.insync.replicas=2" in said
+    assert "retention.ms=12345" in said
+    tools(*of_topic, "--alter", "--delete-config", "retention.ms")
+    assert "retention.ms" not in tools(*of_topic, "--describe")

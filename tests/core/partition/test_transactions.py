@@ -318,6 +318,18 @@ def test_of_two_batches_that_wait_for_the_coordinator_the_second_cannot_be_first
     assert refused(verdict) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
+def test_a_batch_of_the_next_transaction_waits_until_the_last_one_has_ended_here() -> None:
+    """Version 2: a client goes on with its new epoch as soon as the end is decided. Taken for a
+    part of the open transaction, the batch would share its fate, and the marker would be late."""
+    leader = Leader()
+    leader.write(epoch=0)
+    early = header(producer_id=7, producer_epoch=1, base_sequence=0, attributes=TRANSACTIONAL_BIT)
+    assert needs_verification(leader.replica, early)
+    assert refused(leader.write(epoch=1)) is ErrorCode.NOT_ENOUGH_REPLICAS
+    assert isinstance(leader.end(epoch=1, raises_epoch=True), Admitted)
+    assert isinstance(leader.write(epoch=1), Admitted)
+
+
 def test_a_guard_that_was_released_is_worth_nothing() -> None:
     transactions = Leader().replica.producers.transactions
     guard = transactions.guard(SEVEN, ProducerEpoch(0), Sequence(0))

@@ -293,7 +293,7 @@ def needs_verification(replica: Replica, header: BatchHeader) -> bool:
     """T6: whether the coordinator must be asked before this batch is admitted."""
     return (
         header.is_transactional
-        and not replica.producers.transactions.is_open(header.producer_id)
+        and not replica.producers.has_open(header)
         and replica.producers.check(header) is None
     )
 
@@ -302,12 +302,18 @@ def transaction_refusal(replica: Replica, header: BatchHeader, guard: int | None
     """T5, T6, of a batch that is not a duplicate."""
     transactions = replica.producers.transactions
     if transactions.is_open(header.producer_id):
-        if header.is_transactional:
+        if not header.is_transactional:
+            return Refusal(
+                ErrorCode.INVALID_TXN_STATE,
+                f"producer {header.producer_id} has a transaction open in {replica.partition}, and"
+                " the batch is not part of it",
+            )
+        if replica.producers.has_open(header):
             return None
         return Refusal(
-            ErrorCode.INVALID_TXN_STATE,
-            f"producer {header.producer_id} has a transaction open in {replica.partition}, and the"
-            " batch is not part of it",
+            ErrorCode.NOT_ENOUGH_REPLICAS,  # which every client repeats
+            f"the end of the last transaction of producer {header.producer_id} is not written in"
+            f" {replica.partition} yet",
         )
     if not header.is_transactional:
         return None

@@ -132,6 +132,12 @@ class Producers:
         if batch.is_transactional and not self.transactions.is_open(batch.producer_id):
             self.transactions.open(batch.producer_id, base_offset)
 
+    def has_open(self, batch: BatchHeader) -> bool:
+        """Whether this transactional batch goes on with a transaction: one of its own epoch."""
+        if not self.transactions.is_open(batch.producer_id):
+            return False
+        return self._by_id[batch.producer_id].epoch == batch.producer_epoch
+
     def end_transaction(
         self, producer_id: ProducerId, epoch: ProducerEpoch, marker: Marker, timestamp: WallMillis
     ) -> None:
