@@ -19,6 +19,7 @@ from cotidal.messages.rpc import (
     produce,
     write_txn_markers,
 )
+from cotidal.values import ProducerEpoch, ProducerId, Sequence, TopicPartition
 from cotidal.wire.batch import read_batches
 from cotidal.wire.records import Record, build_batch
 from lone_node import LoneNode
@@ -54,7 +55,8 @@ class Producer:
         (found,) = self.node.ask(ADD, 3, request).results_by_topic_v3_and_below
         return [each.partition_error_code for each in found.results_by_partition]
 
-    def write(self, value: bytes = b"v", partition: int = 0, version: int = 11) -> int:
+    def request(self, value: bytes = b"v", partition: int = 0, version: int = 11) -> Any:
+        """A Produce of one record with the next sequence."""
         data = build_batch(
             [Record(None, value, timestamp=1)],
             producer_id=self.producer_id,
@@ -64,9 +66,13 @@ class Producer:
         )
         written = produce.PartitionProduceData(partition, read_batches(data))
         topics = (produce.TopicProduceData("orders", partition_data=(written,)),)
-        answer = self.node.ask(PRODUCE, version, produce.ProduceRequest(self.id, -1, 1_000, topics))
+        self.sequence += 1
+        return PRODUCE, version, produce.ProduceRequest(self.id, -1, 1_000, topics)
+
+    def write(self, value: bytes = b"v", partition: int = 0, version: int = 11) -> int:
+        answer = self.node.ask(*self.request(value, partition, version))
         error = answer.responses[0].partition_responses[0].error_code
-        self.sequence += not error
+        self.sequence -= bool(error)
         return int(error)
 
     def end(self, *, commit: bool = True, version: int = 3) -> Any:
@@ -123,6 +129,33 @@ def test_from_produce_12_on_the_partition_is_added_for_the_client(node: LoneNode
     answer = producer.end(version=5)
     assert (answer.error_code, answer.producer_epoch) == (0, producer.epoch + 1)
     assert committed(node) == [False, True]
+
+
+def test_batches_that_come_together_open_a_transaction_in_their_order(node: LoneNode) -> None:
+    """The sequences of later ones follow on the first, which waits for its coordinator's word."""
+    producer = Producer(node)
+    before = len(node.replies)
+    node.send(*(producer.request(version=12) for _ in range(3)))
+    answers = [reply.message for reply in node.replies[before:]]
+    errors = [each.responses[0].partition_responses[0].error_code for each in answers]
+    assert errors == [0, 0, 0]
+    assert producer.end(version=5).error_code == 0
+    assert committed(node) == [False, False, False, True]
+
+
+def test_a_batch_that_is_put_off_keeps_its_place() -> None:
+    """No coordinator can be asked. What comes later must not be written before it."""
+    node = LoneNode(SETTINGS).start()
+    create(node, "orders", 2)
+    producer = Producer.__new__(Producer)
+    producer.node, producer.id, producer.producer_id = node, ID, 7
+    producer.epoch, producer.sequence = 0, 0
+    assert producer.write() == ErrorCode.NOT_ENOUGH_REPLICAS
+    producers = node.node._state.hosted[TopicPartition("orders", 0)].replica.producers
+    later = producers.transactions.guard(ProducerId(7), ProducerEpoch(0), Sequence(4))
+    guard = producers.transactions.guarded(ProducerId(7), later)
+    assert guard is not None
+    assert guard.lowest_sequence == 0
 
 
 def test_a_batch_that_comes_after_the_end_opens_nothing(node: LoneNode) -> None:

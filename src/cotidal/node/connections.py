@@ -80,7 +80,7 @@ class Connection:
         self.slots: deque[Slot] = deque()
         self.queued: deque[Request] = deque()
         self.others = 0
-        """Unanswered requests that are not Produce."""
+        """Unanswered requests that are not Produce, and those that hold the connection."""
         self.paused = False
         self.wall = WallMillis(0)
         """Wall time of the last read: for queued requests that begin later."""
@@ -94,6 +94,15 @@ class Connection:
         if request.api_key != PRODUCE:
             self.others += 1
         return slot
+
+    def hold(self) -> None:
+        """Until it is let go, nothing more begins, a Produce neither: what follows rests on it."""
+        self.others += 1
+
+    def let_go(self) -> None:
+        self.others -= 1
+        if self.queued or self.paused:
+            self._unblocked[self] = None
 
     def lose(self) -> None:
         """The socket is gone: nothing is answered, nothing waits any more."""

@@ -3,7 +3,8 @@
 A Produce waits here while its coordinator is asked; then it is begun like any other, with what was
 confirmed. Each partition takes a guard before the question: if its transaction ends meanwhile, the
 answer is worth nothing, and the batch is refused. Without that, a batch that was under way while
-its transaction ended would open one that nobody ever ends.
+its transaction ended would open one that nobody ever ends. Meanwhile nothing more begins on the
+connection: the sequences of later batches follow on this one.
 """
 
 from __future__ import annotations
@@ -70,6 +71,7 @@ def begin(state: NodeState, slot: Slot, request: ProduceRequest, wall: WallMilli
     if not guards:
         return False
     verifying = Verifying(slot, request, wall, guards)
+    slot.connection.hold()
     if not state.verifies:
         _go_on(state, verifying, {})
     elif not _ask(state, verifying):
@@ -135,12 +137,14 @@ def _refusal(error: ErrorCode, version: int) -> Refusal:
 
 def _go_on(state: NodeState, verifying: Verifying, refused: dict[TopicPartition, Refusal]) -> None:
     slot, request, wall, guards = verifying
-    for partition in refused:
+    for partition, refusal in refused.items():
         header, guard = guards[partition]
         hosted = state.hosted.get(partition)
-        if hosted is not None:
+        if hosted is not None and refusal is not NOT_NOW:
+            # One that comes again keeps its place: no later one may be written before it.
             hosted.replica.producers.transactions.release(header.producer_id, guard)
-    if state.connections.get(slot.connection.id) is not slot.connection:
+    if slot.connection.lost:
         return  # whoever sent it has gone
+    slot.connection.let_go()
     verified = Verified({place: guard for place, (_, guard) in guards.items()}, refused)
     produce.begin(state, slot, request, wall, verified)
