@@ -4,7 +4,7 @@ transactions at once, and may only want to know (``verify_only``)."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
 from cotidal.api.asked import Asked
 from cotidal.api.coordination import Answered, Part, of_transaction
@@ -29,8 +29,10 @@ ASKED_VERSION: Final = 5
 """In which a broker asks a coordinator."""
 
 
-class Unknown(frozenset[TopicPartition]):
+class Unknown(NamedTuple):
     """Partitions that do not exist: then none is added."""
+
+    partitions: tuple[TopicPartition, ...]
 
 
 def parts(
@@ -111,9 +113,9 @@ def _question(
     partitions = tuple(
         TopicPartition(topic.name, number) for topic in each.topics for number in topic.partitions
     )
-    unknown = Unknown(at for at in partitions if view.image.partition(*at) is None)
+    unknown = tuple(at for at in partitions if view.image.partition(*at) is None)
     if unknown:
-        return (Answered(unknown),)
+        return (Answered(Unknown(unknown)),)
     ask = AddPartitions(
         each.transactional_id,
         producer(each.producer_id, each.producer_epoch),
@@ -150,10 +152,10 @@ def _error(partition: TopicPartition, answer: object) -> ErrorCode:
     match answer:
         case Refusal(error=error):
             return error
-        case Unknown():
-            known = partition not in answer
-            unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            return ErrorCode.OPERATION_NOT_ATTEMPTED if known else unknown
+        case Unknown(partitions):
+            if partition in partitions:
+                return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            return ErrorCode.OPERATION_NOT_ATTEMPTED
         case PartitionsAdded(missing):
             is_missing = partition in missing
             return ErrorCode.TRANSACTION_ABORTABLE if is_missing else ErrorCode.NONE
