@@ -56,6 +56,9 @@ class OfKafkaPython:
             auto_offset_reset="earliest",
             enable_auto_commit=False,
             heartbeat_interval_ms=300,
+            # It may join before it knows the topic's partitions, share out none, and look again
+            # only when its metadata are old. Where a group first waits for members nobody notices.
+            metadata_max_age_ms=1_000,
         )
 
     def poll(self) -> list[tuple[int, int]]:
