@@ -50,16 +50,16 @@ class OfConfluent:
 class OfKafkaPython:
     def __init__(self, bootstrap: str, group: str, topic: str) -> None:
         self._consumer = KafkaConsumer(
-            topic,
             bootstrap_servers=bootstrap,
             group_id=group,
             auto_offset_reset="earliest",
             enable_auto_commit=False,
             heartbeat_interval_ms=300,
-            # It may join before it knows the topic's partitions, share out none, and look again
-            # only when its metadata are old. Where a group first waits for members nobody notices.
-            metadata_max_age_ms=1_000,
         )
+        # It may join before it knows the topic's partitions, and then shares out none.
+        while not self._consumer.partitions_for_topic(topic):
+            pass
+        self._consumer.subscribe([topic])
 
     def poll(self) -> list[tuple[int, int]]:
         polled = self._consumer.poll(100, max_records=1)

@@ -16,6 +16,9 @@ from tests.clients.confluent import Confluent
 from tests.clients.members import MEMBERS, OfConfluent
 from tests.clients.speaking import PATIENCE_SECONDS, Acks, Sent
 
+# kafka-python leaves a socket to the collector now and then.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
 RECORDS = 40
 PARTITIONS = 4
 

@@ -12,6 +12,9 @@ from cotidal.core.coordinator import partition_of
 from real_cluster import QUICK, RealCluster, Writing, until
 from tests.clients.members import MEMBERS
 
+# kafka-python leaves a socket to the collector now and then.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
 OFFSETS = "__consumer_offsets"
 
 
