@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Iterable
 from typing import Final, NamedTuple, NewType
 
 NodeId = NewType("NodeId", int)
@@ -45,6 +46,18 @@ class TopicPartition(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+
+def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, tuple[int, ...]]:
+    """As most requests name partitions: topic by topic, each in the order in which it first came.
+
+    >>> by_topic([TopicPartition("a", 2), TopicPartition("b", 0), TopicPartition("a", 1)])
+    {'a': (2, 1), 'b': (0,)}
+    """
+    found: dict[str, list[int]] = {}
+    for topic, partition in partitions:
+        found.setdefault(topic, []).append(partition)
+    return {topic: tuple(numbers) for topic, numbers in found.items()}
 
 
 class EpochEntry(NamedTuple):

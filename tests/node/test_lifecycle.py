@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from asking import CREATE_TOPICS, create, node_with, produce, written
 from cotidal.core.cluster.decide.features import OFFERED
+from cotidal.errors import ErrorCode
 from cotidal.messages.records.metadata import (
     BrokerRegistrationChangeRecord,
     FenceBrokerRecord,
@@ -11,10 +12,15 @@ from cotidal.messages.records.metadata import (
 )
 from cotidal.messages.rpc.apis import ApiKey
 from cotidal.messages.rpc.broker_heartbeat import BrokerHeartbeatRequest
-from cotidal.messages.rpc.broker_registration import BrokerRegistrationRequest, Feature, Listener
+from cotidal.messages.rpc.broker_registration import (
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+    Feature,
+    Listener,
+)
 from cotidal.messages.rpc.create_topics import CreatableTopic, CreateTopicsRequest
 from cotidal.node import controller, decisions, doubts, lifecycle
-from cotidal.node.effects import Call, MetadataBatch, OpenLog
+from cotidal.node.effects import Call, MetadataBatch, Note, OpenLog
 from cotidal.node.events import CallFailed, ConnectionId, ConnectionLost, ConnectionOpened, Ticked
 from cotidal.values import Millis, NodeId, Uuid, WallMillis
 from lone_node import LoneNode
@@ -103,3 +109,15 @@ def test_a_broker_whose_connection_ends_is_looked_for_by_a_controller_that_is_no
     assert (probe.peer, probe.endpoint.host) == (2, "elsewhere")
     node.tell(CallFailed(probe.token, True, "refused"))
     assert state.controller.committed.brokers[NodeId(2)].fenced
+
+
+def test_why_a_registration_is_refused_is_told_once() -> None:
+    """It is tried again twenty times a second."""
+    node = node_with()
+    state = node.node._state
+    refused = BrokerRegistrationResponse(error_code=ErrorCode.DUPLICATE_BROKER_REGISTRATION)
+    for _ in range(3):
+        lifecycle.on_registered(state, refused)
+    told = [each for each in state.out if isinstance(each, Note)]
+    assert len(told) == 1
+    assert "DUPLICATE_BROKER_REGISTRATION" in told[0].text

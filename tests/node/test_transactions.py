@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from asking import create, fetch, read
+from asking import create, delete, fetch, read
 from cotidal.errors import ErrorCode
 from cotidal.messages.batch import TRANSACTIONAL_BIT
 from cotidal.messages.rpc import (
@@ -19,6 +19,9 @@ from cotidal.messages.rpc import (
     produce,
     write_txn_markers,
 )
+from cotidal.node.effects import Append
+from cotidal.node.events import LogFailed
+from cotidal.node.verification import Verifying
 from cotidal.values import ProducerEpoch, ProducerId, Sequence, TopicPartition
 from cotidal.wire.batch import read_batches
 from cotidal.wire.records import Record, build_batch
@@ -141,6 +144,53 @@ def test_batches_that_come_together_open_a_transaction_in_their_order(node: Lone
     assert errors == [0, 0, 0]
     assert producer.end(version=5).error_code == 0
     assert committed(node) == [False, False, False, True]
+
+
+def test_a_batch_that_waits_for_its_coordinator_is_asked_about_once_with_all_behind_it(
+    node: LoneNode,
+) -> None:
+    """The second comes while the first is being asked about, in a read of its own."""
+    producer = Producer(node)
+    before = len(node.replies)
+    node.hold = {Append}  # the coordinator's record is not written yet
+    node.send(producer.request(version=12))
+    node.send(producer.request(version=12))
+    asked = [each for each in node.node._state.calls.values() if isinstance(each, Verifying)]
+    assert len(asked) == 1
+    assert len(node.replies) == before
+    node.release()
+    answers = [reply.message for reply in node.replies[before:]]
+    assert [each.responses[0].partition_responses[0].error_code for each in answers] == [0, 0]
+
+
+def test_the_end_of_a_transaction_need_not_reach_a_topic_that_was_deleted(node: LoneNode) -> None:
+    create(node, "gone", 1)
+    producer = Producer(node)
+    producer.add(0)
+    producer.add(0, topic="gone")
+    node.ask(*delete("gone"))
+    assert producer.end().error_code == 0
+    assert status(node) == "CompleteCommit"
+
+
+def test_a_marker_whose_log_fails_is_refused(node: LoneNode) -> None:
+    producer = Producer(node)
+    producer.add(0)
+    producer.write()
+    before = len(node.replies)
+    node.hold = {Append}
+    topics = (write_txn_markers.WritableTxnMarkerTopic("orders", (0,)),)
+    marker = write_txn_markers.WritableTxnMarker(
+        producer.producer_id, producer.epoch, True, topics, 0
+    )
+    node.send((MARK, 2, write_txn_markers.WriteTxnMarkersRequest((marker,))))
+    assert len(node.replies) == before, "it is not committed"
+    partition = TopicPartition("orders", 0)
+    topic_id = node.node._state.hosted[partition].replica.topic_id
+    node.tell(LogFailed(partition, topic_id, "disk full"))
+    (answer,) = [reply.message for reply in node.replies[before:]]
+    result = answer.markers[0].topics[0].partitions[0]
+    assert result.error_code == ErrorCode.KAFKA_STORAGE_ERROR
 
 
 def test_a_batch_that_is_put_off_keeps_its_place() -> None:

@@ -21,7 +21,7 @@ from cotidal.messages.rpc.add_partitions_to_txn import (
     AddPartitionsToTxnTopicResult,
     AddPartitionsToTxnTransaction,
 )
-from cotidal.values import TopicPartition
+from cotidal.values import TopicPartition, by_topic
 
 SEVERAL_SINCE: Final = 4
 FENCED_SINCE: Final = 2
@@ -69,7 +69,11 @@ def question(
 ) -> AddPartitionsToTxnRequest:
     """What a broker asks before a batch opens a transaction (T6)."""
     transaction = AddPartitionsToTxnTransaction(
-        transactional_id, producer_id, epoch, verify_only, by_topic(partitions)
+        transactional_id,
+        producer_id,
+        epoch,
+        verify_only,
+        tuple(AddPartitionsToTxnTopic(*each) for each in by_topic(partitions).items()),
     )
     return AddPartitionsToTxnRequest(transactions=(transaction,))
 
@@ -82,13 +86,6 @@ def errors_in(answer: AddPartitionsToTxnResponse) -> dict[TopicPartition, ErrorC
         for topic in result.topic_results
         for each in topic.results_by_partition
     }
-
-
-def by_topic(partitions: Iterable[TopicPartition]) -> tuple[AddPartitionsToTxnTopic, ...]:
-    topics: dict[str, list[int]] = {}
-    for topic, partition in partitions:
-        topics.setdefault(topic, []).append(partition)
-    return tuple(AddPartitionsToTxnTopic(name, tuple(ids)) for name, ids in topics.items())
 
 
 def _transactions(

@@ -13,6 +13,7 @@ from cotidal.messages.rpc.describe_transactions import (
     TopicData,
     TransactionState,
 )
+from cotidal.values import by_topic
 
 
 def parts(
@@ -43,9 +44,6 @@ def _state(id_: str, answer: object) -> TransactionState:
         )
     assert isinstance(answer, Listed)
     found = answer.transaction
-    topics: dict[str, list[int]] = {}
-    for topic, partition in found.partitions:
-        topics.setdefault(topic, []).append(partition)
     return TransactionState(
         transactional_id=id_,
         transaction_state=found.status.word,
@@ -53,5 +51,5 @@ def _state(id_: str, answer: object) -> TransactionState:
         transaction_start_time_ms=found.started_at,
         producer_id=found.producer_id,
         producer_epoch=found.epoch,
-        topics=tuple(TopicData(topic, tuple(numbers)) for topic, numbers in topics.items()),
+        topics=tuple(TopicData(*each) for each in by_topic(found.partitions).items()),
     )

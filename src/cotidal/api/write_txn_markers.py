@@ -21,7 +21,7 @@ from cotidal.messages.rpc.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-from cotidal.values import ProducerEpoch, ProducerId, TopicPartition
+from cotidal.values import ProducerEpoch, ProducerId, TopicPartition, by_topic
 
 ASKED_VERSION: Final = 2
 RAISES_EPOCH: Final = 2
@@ -42,7 +42,9 @@ def request_of(outgoing: Iterable[Outgoing]) -> WriteTxnMarkersRequest:
                 each.order.producer.producer_id,
                 each.order.producer.epoch,
                 each.order.commit,
-                _by_topic(each.partitions),
+                tuple(
+                    WritableTxnMarkerTopic(*named) for named in by_topic(each.partitions).items()
+                ),
                 each.coordinator_epoch,
                 each.order.version,
             )
@@ -108,10 +110,3 @@ def response(
             for marker, found in zip(request.markers, errors, strict=True)
         )
     )
-
-
-def _by_topic(partitions: Iterable[TopicPartition]) -> tuple[WritableTxnMarkerTopic, ...]:
-    topics: dict[str, list[int]] = {}
-    for topic, partition in partitions:
-        topics.setdefault(topic, []).append(partition)
-    return tuple(WritableTxnMarkerTopic(name, tuple(ids)) for name, ids in topics.items())

@@ -6,8 +6,7 @@ when it is answered; ``ongoing`` tells which do.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -16,7 +15,7 @@ from cotidal.client.cluster import Cluster
 from cotidal.client.failures import known_code, raise_for
 from cotidal.errors import MESSAGES, ErrorCode
 from cotidal.messages.rpc.apis import ApiKey
-from cotidal.values import NodeId, TopicPartition
+from cotidal.values import NodeId, TopicPartition, by_topic
 
 
 class Election(IntEnum):
@@ -53,7 +52,7 @@ def elect_leaders(
 
     wanted = None
     if partitions is not None:
-        wanted = tuple(TopicPartitions(name, of) for name, of in _by_topic(partitions).items())
+        wanted = tuple(TopicPartitions(name, of) for name, of in by_topic(partitions).items())
     request = ElectLeadersRequest(election, wanted, CHANGE_TIMEOUT_MS)
     response = cluster.tell(ApiKey.ELECT_LEADERS, request, ElectLeadersResponse)
     raise_for(response.error_code, "the election")
@@ -79,7 +78,7 @@ def reassign(
         ReassignableTopic(
             name, tuple(ReassignablePartition(p, targets[TopicPartition(name, p)]) for p in of)
         )
-        for name, of in _by_topic(targets).items()
+        for name, of in by_topic(targets).items()
     )
     request = AlterPartitionReassignmentsRequest(timeout_ms=CHANGE_TIMEOUT_MS, topics=topics)
     key = ApiKey.ALTER_PARTITION_REASSIGNMENTS
@@ -118,10 +117,3 @@ def ongoing(cluster: Cluster) -> list[Ongoing]:
 def _outcome(at: TopicPartition, code: int, message: str | None) -> Outcome:
     error = known_code(code)
     return Outcome(at, error, (message or MESSAGES[error]) if code else "")
-
-
-def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, tuple[int, ...]]:
-    topics: defaultdict[str, list[int]] = defaultdict(list)
-    for topic, partition in partitions:
-        topics[topic].append(partition)
-    return {name: tuple(of) for name, of in topics.items()}

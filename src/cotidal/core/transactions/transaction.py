@@ -25,6 +25,7 @@ from cotidal.values import (
     ProducerId,
     TopicPartition,
     WallMillis,
+    by_topic,
 )
 
 EPOCH_MAX: Final = 0x7FFF
@@ -93,9 +94,6 @@ def record_of(transactional_id: str, transaction: Transaction | None) -> KeyedRe
     key = TransactionLogKey(transactional_id)
     if transaction is None:
         return KeyedRecord(key, None)
-    topics: dict[str, list[int]] = {}
-    for topic, partition in transaction.partitions:
-        topics.setdefault(topic, []).append(partition)
     is_empty = transaction.status is Status.EMPTY
     value = TransactionLogValue(
         producer_id=transaction.producer_id,
@@ -106,7 +104,7 @@ def record_of(transactional_id: str, transaction: Transaction | None) -> KeyedRe
         transaction_status=transaction.status,
         transaction_partitions=None
         if is_empty
-        else tuple(PartitionsSchema(topic, tuple(ids)) for topic, ids in topics.items()),
+        else tuple(PartitionsSchema(*each) for each in by_topic(transaction.partitions).items()),
         transaction_last_update_timestamp_ms=transaction.changed_at,
         transaction_start_timestamp_ms=transaction.started_at,
         client_transaction_version=transaction.version,

@@ -52,7 +52,7 @@ from cotidal.sim.violation import Violation
 from cotidal.sim.workloads.client import Client
 from cotidal.sim.workloads.group_ledger import GroupLedger
 from cotidal.sim.world import World
-from cotidal.values import TopicPartition
+from cotidal.values import TopicPartition, by_topic
 
 JOIN_VERSIONS: Final = (1, 4, 5, 9)
 STATIC_SINCE: Final = 5
@@ -234,12 +234,9 @@ class GroupMember(Client):
         self._fetch()
 
     def _fetch(self) -> None:
-        by_topic: dict[str, list[int]] = {}
-        for partition in self._owned:
-            by_topic.setdefault(partition.topic, []).append(partition.partition)
         topics = tuple(
-            OffsetFetchRequestTopics(name, partition_indexes=tuple(own))
-            for name, own in by_topic.items()
+            OffsetFetchRequestTopics(name, partition_indexes=own)
+            for name, own in by_topic(self._owned).items()
         )
         group = OffsetFetchRequestGroup(self._group, topics=topics)
         at_least = {each: self._ledger.highest(self._group, each) for each in self._owned}
