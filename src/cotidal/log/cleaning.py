@@ -84,6 +84,15 @@ class Cleaned(NamedTuple):
     """Up to here no older record of a key is left: the log is clean below it."""
     keys: int
 
+    def __str__(self) -> str:
+        before = sum(each.bytes_before for each in self.segments)
+        after = sum(each.size_bytes for each in self.segments)
+        return (
+            f"compacted up to offset {self.end_offset}: {before} bytes in"
+            f" {sum(len(each.replaces) for each in self.segments)} segments became {after} in"
+            f" {len(self.segments)}, by {self.keys} keys"
+        )
+
 
 def run(cleaning: Cleaning, *, keys_max: int, now_wall: WallMillis, breathe: Breathe) -> Cleaned:
     """Read and write; everything made is synced. CorruptLog or OSError when it cannot be done, and

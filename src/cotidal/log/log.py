@@ -25,19 +25,19 @@ from cotidal.log.checkpoint import LEADER_EPOCHS, encode_epochs
 from cotidal.log.cleaning import Cleaned, Cleaning, discard
 from cotidal.log.compaction import cleanable
 from cotidal.log.contract import Appended, Compacted, LogConfig, Opened, Retained, TimedOffset
+from cotidal.log.doomed import DoomedFiles
 from cotidal.log.epochs import EpochLine
 from cotidal.log.failure import LogOffline, OutOfRange
 from cotidal.log.filesystem import FileSystem
 from cotidal.log.flush import Flush
 from cotidal.log.pieces import Piece, keep, stamp
 from cotidal.log.recovery import Loaded, Recovery
-from cotidal.log.retention import SegmentFacts, expired_segments
+from cotidal.log.retention import expired_segments
 from cotidal.log.roll import NEVER, RELATIVE_OFFSET_MAX, RollBounds, roll_bounds
 from cotidal.log.row import SegmentRow
-from cotidal.log.scan import Damage
 from cotidal.log.segment import Segment
 from cotidal.log.snapshots import SnapshotFiles, batches_after
-from cotidal.log.swap import begin_swap, end_swap
+from cotidal.log.swap import swap
 from cotidal.messages.batch import Placed
 from cotidal.messages.producers import AbortedTransaction, ProducerSnapshot
 from cotidal.values import EpochEntry, Offset, Uuid, WallMillis
@@ -136,7 +136,7 @@ class Log:
         self._roll: RollBounds
         self._unsaved_epochs = loaded.epochs_changed
         self._snapshots = SnapshotFiles(filesystem, directory)
-        self._doomed: list[tuple[int, str]] = []
+        self._doomed = DoomedFiles(filesystem)
         self._wall = now_wall
         self._names = 1
         self._names_synced = 0
@@ -312,7 +312,7 @@ class Log:
                     raise self._go_offline("close", self._active.path, error) from error
                 self._active.synced = False
                 self.flush()
-                self._sweep(NEVER)
+                self._doomed.sweep(NEVER)
         finally:
             for segment in self._row.segments:
                 segment.close()
@@ -359,21 +359,14 @@ class Log:
 
     def aborted_between(self, first: Offset, below: Offset) -> tuple[AbortedTransaction, ...]:
         """The aborted transactions that a reader of ``first`` up to ``below`` must know."""
-        found: list[AbortedTransaction] = []
-        for segment in self._row.segments[self._row.number_of(first) :]:
-            for each in segment.aborted.entries():
-                if each.last_offset >= first and each.first_offset < below:
-                    found.append(each)
-                if each.last_stable_offset >= below:
-                    return tuple(found)
-        return tuple(found)
+        return self._row.aborted_between(first, below)
 
     def aborted_beside(self, offset: Offset, below: Offset) -> tuple[AbortedTransaction, ...]:
         """Those that a reader must know who is given what ``read`` finds at ``offset``: a read ends
         with its segment."""
         number = self._row.number_of(offset)
         end = Offset(self._row.end_of(number, self._end))
-        return self.aborted_between(offset, min(below, end))
+        return self._row.aborted_between(offset, min(below, end))
 
     # reading
 
@@ -414,19 +407,9 @@ class Log:
         return times.max_timestamp(self._row.segments, self._start, below)
 
     def verify(self, from_offset: Offset | None = None) -> tuple[str, ...]:
-        """Walk everything with crc, and say in a sentence each what is damaged. A segment is
-        given up at its first damaged batch."""
-        sentences: list[str] = []
-        first = self._row.number_of(self._start if from_offset is None else from_offset)
-        for number in range(first, len(self._row)):
-            segment = self._row.segments[number]
-            end: int = segment.base_offset
-            for found in segment.batches(check_crc=True, below=self._row.end_of(number, self._end)):
-                if isinstance(found, Damage):
-                    sentences.append(segment.damage_sentence(found.position, found.reason, end))
-                else:
-                    end = found.header.next_offset
-        return tuple(sentences)
+        """Walk everything with crc, and say in a sentence each what is damaged."""
+        first = self._start if from_offset is None else from_offset
+        return self._row.damages(first, self._end)
 
     # cutting
 
@@ -479,7 +462,7 @@ class Log:
         self._check_online()
         self._wall = now_wall
         expired = expired_segments(
-            self._facts(),
+            self._row.facts(self._end),
             start_offset=self._start,
             below=below,
             now_wall=now_wall,
@@ -491,7 +474,7 @@ class Log:
                 self._begin_next(self._end)
             self._start = max(self._start, self._row.segments[expired.segments].base_offset)
             retained = self._retire(expired.segments, expired.reasons)
-            self._sweep(now_wall)
+            self._doomed.sweep(now_wall)
         except OSError as error:
             raise self._go_offline("remove segments of", self.name, error) from error
         return retained
@@ -511,7 +494,7 @@ class Log:
             return None
         rules = self._config.compaction
         found = cleanable(
-            self._facts(oldest=rules.max_lag_ms < NEVER),
+            self._row.facts(self._end, oldest=rules.max_lag_ms < NEVER),
             cleaned_to=self._cleaned_to,
             start_offset=self._start,
             below=min(below, self._recovery_point),
@@ -524,7 +507,7 @@ class Log:
         return Cleaning(
             self._filesystem,
             self.directory,
-            tuple(self._facts()[: found.segments]),
+            tuple(self._row.facts(self._end)[: found.segments]),
             Offset(found.first_dirty),
             end,
             found.dirty_ratio,
@@ -548,18 +531,11 @@ class Log:
             return None
         try:
             self._swap(cleaned)
-            self._sweep(now_wall)
+            self._doomed.sweep(now_wall)
         except OSError as error:
             raise self._go_offline("compact", self.name, error) from error
         self._cleaned_to = cleaned.end_offset
-        before = sum(each.bytes_before for each in cleaned.segments)
-        after = sum(each.size_bytes for each in cleaned.segments)
-        return Compacted(
-            self._cleaned_to,
-            f"{self.name}: compacted up to offset {cleaned.end_offset}: {before} bytes in"
-            f" {sum(len(each.replaces) for each in cleaned.segments)} segments became {after} in"
-            f" {len(cleaned.segments)}, by {cleaned.keys} keys",
-        )
+        return Compacted(self._cleaned_to, f"{self.name}: {cleaned}")
 
     def fits(self, cleaning: Cleaning) -> bool:
         """Whether the log still has the segments that are cleaned."""
@@ -570,48 +546,27 @@ class Log:
         """Unlink the files of segments that were let go of file.delete.delay.ms ago."""
         self._check_online()
         try:
-            self._sweep(now_wall)
+            self._doomed.sweep(now_wall)
         except OSError as error:
             raise self._go_offline("remove segments of", self.name, error) from error
 
     def must_sweep(self, now_wall: WallMillis) -> bool:
-        return bool(self._doomed) and self._doomed[0][0] <= now_wall
+        return self._doomed.are_due(now_wall)
 
     def _swap(self, cleaned: Cleaned) -> None:
-        """See swap.py for the steps."""
-        bases = [each.base_offset for each in cleaned.segments]
-        if not bases:
+        if not cleaned.segments:
             return
-        begin_swap(self._filesystem, self.directory, bases)
-        due = self._wall + self._config.file_delete_delay_ms
-        for each in cleaned.segments:
-            segment = Segment(
-                self._filesystem,
-                self.directory,
-                each.base_offset,
-                size=each.size_bytes,
-                created=self._wall,
-                index_interval_bytes=self._config.index_interval_bytes,
-            )
+        new = [
+            (self._segment(each.base_offset, each.size_bytes), each.replaces)
+            for each in cleaned.segments
+        ]
+        for segment, _ in new:
             segment.synced = True
-            for old in self._row.replace(each.replaces, segment):
-                self._doomed.extend((due, path) for path in old.doom())
+        old = swap(self._filesystem, self.directory, self._row, new)
+        self._doomed.add(old, due=self._wall + self._config.file_delete_delay_ms)
         self._catch_up.forget()
-        end_swap(self._filesystem, self.directory, bases)
 
     # inside
-
-    def _facts(self, *, oldest: bool = False) -> list[SegmentFacts]:
-        return [
-            SegmentFacts(
-                each.base_offset,
-                self._row.end_of(number, self._end),
-                each.size,
-                each.born(),
-                each.oldest() if oldest else NEVER,
-            )
-            for number, each in enumerate(self._row.segments)
-        ]
 
     def _write(self, buffers: list[bytes | memoryview], pieces: list[Piece]) -> None:
         if not pieces:
@@ -648,14 +603,7 @@ class Log:
             raise self._go_offline("begin a segment after", old.path + ".log", error) from error
 
     def _begin_segment(self, base: Offset) -> None:
-        segment = Segment(
-            self._filesystem,
-            self.directory,
-            base,
-            size=0,
-            created=self._wall,
-            index_interval_bytes=self._config.index_interval_bytes,
-        )
+        segment = self._segment(base, 0)
         segment.create()
         self._names += 1
         self._row.add(segment)
@@ -663,11 +611,21 @@ class Log:
         self._end = base
         self._roll = roll_bounds(self.name, self._active, self._config)
 
+    def _segment(self, base: Offset, size: int) -> Segment:
+        return Segment(
+            self._filesystem,
+            self.directory,
+            base,
+            size=size,
+            created=self._wall,
+            index_interval_bytes=self._config.index_interval_bytes,
+        )
+
     def _retire(self, count: int, reasons: tuple[str, ...]) -> Retained:
         """Let go of the first ``count`` segments, in their order."""
         due = self._wall + self._config.file_delete_delay_ms
         for segment in self._row.take_front(count):
-            self._doomed.extend((due, path) for path in segment.doom())
+            self._doomed.add(segment.doom(), due=due)
         if count:
             self._catch_up.forget()
             self._names += 1
@@ -675,13 +633,6 @@ class Log:
         if self._epochs.truncate_start(self._start):
             self._unsaved_epochs = True
         return Retained(self._start, tuple(f"{self.name}: {reason}" for reason in reasons))
-
-    def _sweep(self, now_wall: int) -> None:
-        """Unlink the files of segments that were let go of long enough ago."""
-        while self._doomed and self._doomed[0][0] <= now_wall:
-            with contextlib.suppress(FileNotFoundError):
-                self._filesystem.unlink(self._doomed[0][1])
-            self._doomed.pop(0)
 
     def _sync_cut(self) -> None:
         """What was cut must not come back after a crash: segments written later would follow it."""

@@ -5,7 +5,11 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable
 
+from cotidal.log.retention import SegmentFacts
+from cotidal.log.roll import NEVER
+from cotidal.log.scan import Damage
 from cotidal.log.segment import Segment
+from cotidal.messages.producers import AbortedTransaction
 
 
 class SegmentRow:
@@ -54,3 +58,41 @@ class SegmentRow:
         del self.segments[:count]
         del self.bases[:count]
         return taken
+
+    def facts(self, log_end: int, *, oldest: bool = False) -> list[SegmentFacts]:
+        """What retention and compaction decide by; ``oldest``: with the time of first batches."""
+        return [
+            SegmentFacts(
+                each.base_offset,
+                self.end_of(number, log_end),
+                each.size,
+                each.born(),
+                each.oldest() if oldest else NEVER,
+            )
+            for number, each in enumerate(self.segments)
+        ]
+
+    def aborted_between(self, first: int, below: int) -> tuple[AbortedTransaction, ...]:
+        """The aborted transactions that a reader of ``first`` up to ``below`` must know."""
+        found: list[AbortedTransaction] = []
+        for segment in self.segments[self.number_of(first) :]:
+            for each in segment.aborted.entries():
+                if each.last_offset >= first and each.first_offset < below:
+                    found.append(each)
+                if each.last_stable_offset >= below:
+                    return tuple(found)
+        return tuple(found)
+
+    def damages(self, from_offset: int, log_end: int) -> tuple[str, ...]:
+        """Walk everything with crc, and say in a sentence each what is damaged. A segment is
+        given up at its first damaged batch."""
+        sentences: list[str] = []
+        for number in range(self.number_of(from_offset), len(self.segments)):
+            segment = self.segments[number]
+            end: int = segment.base_offset
+            for found in segment.batches(check_crc=True, below=self.end_of(number, log_end)):
+                if isinstance(found, Damage):
+                    sentences.append(segment.damage_sentence(found.position, found.reason, end))
+                else:
+                    end = found.header.next_offset
+        return tuple(sentences)

@@ -18,30 +18,42 @@ own offsets tell, after a crash, which old ones are to go.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Final
 
 from cotidal.log.cleaning import CLEANED
 from cotidal.log.filesystem import FileSystem
+from cotidal.log.row import SegmentRow
 from cotidal.log.scan import Damage, walk
-from cotidal.log.segment import SUFFIXES, segment_name
+from cotidal.log.segment import SUFFIXES, Segment, segment_name
+from cotidal.values import Offset
 
 SWAP: Final = ".swap"
 
 
-def begin_swap(filesystem: FileSystem, directory: str, bases: Iterable[int]) -> None:
-    """Step 1."""
-    for base in bases:
-        _rename_all(filesystem, f"{directory}/{segment_name(base)}", CLEANED, SWAP)
+def swap(
+    filesystem: FileSystem,
+    directory: str,
+    row: SegmentRow,
+    new: Sequence[tuple[Segment, tuple[Offset, ...]]],
+) -> list[str]:
+    """All three steps: each new segment takes the place of those with the given bases. Returns the
+    old files, to be unlinked later."""
+    paths = [segment.path for segment, _ in new]
+    for path in paths:
+        _rename_all(filesystem, path, CLEANED, SWAP)
     filesystem.sync_directory(directory)
-
-
-def end_swap(filesystem: FileSystem, directory: str, bases: Iterable[int]) -> None:
-    """Step 3, when the old segments are out of the way."""
+    doomed = [
+        path
+        for segment, replaces in new
+        for old in row.replace(replaces, segment)
+        for path in old.doom()
+    ]
     filesystem.sync_directory(directory)
-    for base in bases:
-        _rename_all(filesystem, f"{directory}/{segment_name(base)}", SWAP, "")
+    for path in paths:
+        _rename_all(filesystem, path, SWAP, "")
     filesystem.sync_directory(directory)
+    return doomed
 
 
 def finish_swaps(filesystem: FileSystem, directory: str) -> int:
