@@ -25,7 +25,6 @@ NOT_SERVED: Final[Mapping[str, str]] = {
     "ReadShareGroupStateSummary DescribeShareGroupOffsets AlterShareGroupOffsets "
     "DeleteShareGroupOffsets",
     "no streams groups": "StreamsGroupHeartbeat StreamsGroupDescribe",
-    "no offsets in transactions yet": "AddOffsetsToTxn TxnOffsetCommit",
     "between controllers only": "Vote BeginQuorumEpoch EndQuorumEpoch FetchSnapshot "
     "UpdateRaftVoter",
     "spoken between nodes, on the controller's listener": "AlterPartition BrokerRegistration "

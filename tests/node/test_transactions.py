@@ -10,13 +10,9 @@ from asking import create, delete, fetch, read
 from cotidal.errors import ErrorCode
 from cotidal.messages.batch import TRANSACTIONAL_BIT
 from cotidal.messages.rpc import (
-    add_partitions_to_txn,
     describe_transactions,
-    end_txn,
-    find_coordinator,
     init_producer_id,
     list_transactions,
-    produce,
     write_txn_markers,
 )
 from cotidal.node.effects import Append
@@ -24,72 +20,15 @@ from cotidal.node.events import LogFailed
 from cotidal.node.verification import Verifying
 from cotidal.values import ProducerEpoch, ProducerId, Sequence, TopicPartition
 from cotidal.wire.batch import read_batches
-from cotidal.wire.records import Record, build_batch
 from lone_node import LoneNode
+from transacting import ID, SETTINGS, Producer, node_with_transactions
 
 PRODUCE, FIND, INIT, ADD, END, MARK, DESCRIBE, LIST = 0, 10, 22, 24, 26, 27, 65, 66
-SETTINGS = {
-    "transaction.state.log.replication.factor": "1",
-    "transaction.state.log.num.partitions": "1",
-    "transaction.state.log.min.isr": "1",
-}
-ID = "shop"
-
-
-class Producer:
-    """A transactional producer, request by request."""
-
-    def __init__(self, node: LoneNode, id_: str = ID) -> None:
-        self.node = node
-        self.id = id_
-        answer = node.ask(INIT, 4, init_producer_id.InitProducerIdRequest(id_, 60_000))
-        assert answer.error_code == 0
-        self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
-        self.sequence = 0
-
-    def add(self, *partitions: int, topic: str = "orders") -> list[int]:
-        topics = (add_partitions_to_txn.AddPartitionsToTxnTopic(topic, partitions),)
-        request = add_partitions_to_txn.AddPartitionsToTxnRequest(
-            v3_and_below_transactional_id=self.id,
-            v3_and_below_producer_id=self.producer_id,
-            v3_and_below_producer_epoch=self.epoch,
-            v3_and_below_topics=topics,
-        )
-        (found,) = self.node.ask(ADD, 3, request).results_by_topic_v3_and_below
-        return [each.partition_error_code for each in found.results_by_partition]
-
-    def request(self, value: bytes = b"v", partition: int = 0, version: int = 11) -> Any:
-        """A Produce of one record with the next sequence."""
-        data = build_batch(
-            [Record(None, value, timestamp=1)],
-            producer_id=self.producer_id,
-            producer_epoch=self.epoch,
-            base_sequence=self.sequence,
-            transactional=True,
-        )
-        written = produce.PartitionProduceData(partition, read_batches(data))
-        topics = (produce.TopicProduceData("orders", partition_data=(written,)),)
-        self.sequence += 1
-        return PRODUCE, version, produce.ProduceRequest(self.id, -1, 1_000, topics)
-
-    def write(self, value: bytes = b"v", partition: int = 0, version: int = 11) -> int:
-        answer = self.node.ask(*self.request(value, partition, version))
-        error = answer.responses[0].partition_responses[0].error_code
-        self.sequence -= bool(error)
-        return int(error)
-
-    def end(self, *, commit: bool = True, version: int = 3) -> Any:
-        request = end_txn.EndTxnRequest(self.id, self.producer_id, self.epoch, commit)
-        return self.node.ask(END, version, request)
 
 
 @pytest.fixture
 def node() -> LoneNode:
-    node = LoneNode(SETTINGS).start()
-    create(node, "orders", 2)
-    request = find_coordinator.FindCoordinatorRequest(key_type=1, coordinator_keys=(ID,))
-    assert node.ask(FIND, 4, request).coordinators[0].error_code == 0
-    return node
+    return node_with_transactions()
 
 
 def committed(node: LoneNode, partition: int = 0) -> list[bool]:
@@ -197,9 +136,7 @@ def test_a_batch_that_is_put_off_keeps_its_place() -> None:
     """No coordinator can be asked. What comes later must not be written before it."""
     node = LoneNode(SETTINGS).start()
     create(node, "orders", 2)
-    producer = Producer.__new__(Producer)
-    producer.node, producer.id, producer.producer_id = node, ID, 7
-    producer.epoch, producer.sequence = 0, 0
+    producer = Producer.of(node, producer_id=7)
     assert producer.write() == ErrorCode.NOT_ENOUGH_REPLICAS
     producers = node.node._state.hosted[TopicPartition("orders", 0)].replica.producers
     later = producers.transactions.guard(ProducerId(7), ProducerEpoch(0), Sequence(4))

@@ -1,14 +1,22 @@
 """A group coordinator driven by hand: a log in a list, a clock that a test moves.
 
-What it writes is committed at once, unless ``holds`` is set: then ``commit`` does it. ``move`` is a
-failover: another coordinator reads what was committed.
+What it writes is committed at once, unless ``holds`` is set: then ``commit`` does it. ``end`` ends
+a producer's transaction. ``move`` is a failover: another coordinator reads what was committed.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
-from cotidal.core.coordinator import Acts, KeyedRecord, Moment, Tell, Waiter, Write
+from cotidal.core.coordinator import (
+    Acts,
+    InTransaction,
+    KeyedRecord,
+    Moment,
+    Tell,
+    Waiter,
+    Write,
+)
 from cotidal.core.groups.asks import (
     Beat,
     Commit,
@@ -26,7 +34,14 @@ from cotidal.core.groups.coordinator import GroupCoordinator
 from cotidal.core.groups.state import GroupRules
 from cotidal.core.machine import Entropy
 from cotidal.errors import ErrorCode, Refusal
-from cotidal.values import Millis, TopicPartition, WallMillis
+from cotidal.values import (
+    NO_PRODUCER_ID,
+    Millis,
+    ProducerEpoch,
+    ProducerId,
+    TopicPartition,
+    WallMillis,
+)
 
 WALL = 1_700_000_000_000
 RULES = GroupRules(
@@ -48,23 +63,50 @@ def subscription(*topics: str) -> bytes:
     return out + (-1).to_bytes(4, "big", signed=True)
 
 
+class Ended(NamedTuple):
+    """A marker in the log."""
+
+    producer_id: ProducerId
+    committed: bool
+
+
 class GroupBench:
     def __init__(
-        self, rules: GroupRules = RULES, log: tuple[KeyedRecord, ...] = (), now: int = 1_000
+        self,
+        rules: GroupRules = RULES,
+        log: tuple[Write | Ended, ...] = (),
+        now: int = 1_000,
     ) -> None:
         self.rules = rules
         self.now = now
         self.machine = GroupCoordinator(rules, Entropy(7))
-        self.committed: list[KeyedRecord] = []
+        self.log: list[Write | Ended] = []
         self.holds = False
         self.refuses: Refusal | None = None
         self.held: list[Write] = []
         self.answers: dict[int, Any] = {}
         self._waiter = 0
-        for record in log:
-            self.machine.replay(record)
-            self.committed.append(record)
+        for entry in log:
+            self._replay(entry)
+            self.log.append(entry)
         self._obey(self.machine.on_loaded(self._at()))
+
+    @property
+    def committed(self) -> list[KeyedRecord]:
+        return [each for entry in self.log if isinstance(entry, Write) for each in entry.records]
+
+    def _replay(self, entry: Write | Ended) -> None:
+        if isinstance(entry, Ended):
+            self.machine.replay_end(entry.producer_id, committed=entry.committed)
+            return
+        whose = entry.transaction
+        for record in entry.records:
+            self.machine.replay(record, NO_PRODUCER_ID if whose is None else whose.producer_id)
+
+    def end(self, producer_id: int, *, committed: bool = True) -> None:
+        """The leader of the partition writes a marker."""
+        self.log.append(Ended(ProducerId(producer_id), committed))
+        self._replay(self.log[-1])
 
     def _at(self) -> Moment:
         return Moment(Millis(self.now), WallMillis(WALL + self.now))
@@ -100,7 +142,7 @@ class GroupBench:
 
     def move(self) -> GroupBench:
         """The coordinator is another one now."""
-        return GroupBench(self.rules, tuple(self.committed), self.now)
+        return GroupBench(self.rules, tuple(self.log), self.now)
 
     def _obey(self, acts: Acts) -> None:
         for act in acts:
@@ -109,8 +151,7 @@ class GroupBench:
             elif self.refuses is not None:
                 self._refuse(act, self.refuses)
             else:
-                for record in act.records:
-                    self.machine.replay(record)
+                self._replay(act)
                 if self.holds:
                     self.held.append(act)
                 else:
@@ -121,7 +162,7 @@ class GroupBench:
         self.answers[tell.waiter] = tell.answer
 
     def _commit(self, write: Write) -> None:
-        self.committed.extend(write.records)
+        self.log.append(write)
         if isinstance(write.then, Tell):
             self._answer(write.then)
         else:
@@ -179,6 +220,10 @@ class GroupBench:
         wanted = TopicPartition(topic, partition)
         ((_, value),) = self.ask(FetchOffsets(group, (wanted,))).offsets
         return None if value is None else value.offset
+
+
+def in_transaction(producer_id: int = 7, epoch: int = 0) -> InTransaction:
+    return InTransaction(ProducerId(producer_id), ProducerEpoch(epoch))
 
 
 def join(member_id: str = "", **fields: Any) -> Join:

@@ -129,9 +129,10 @@ class LoneNode:
         self.connect(1)
         return self
 
-    def restart(self) -> LoneNode:
-        """A new process on the same disk, after kill -9."""
+    def restart(self, *hold: type) -> LoneNode:
+        """A new process on the same disk, after kill -9. ``hold``: effects to be held back."""
         after = LoneNode(self.settings, seed=2)
+        after.hold.update(hold)
         after.logs = self.logs
         after.metadata = list(self.metadata)
         after.snapshots = dict(self.snapshots)

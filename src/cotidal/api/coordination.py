@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple, TypeAlias
 
+from cotidal.core.groups.asks import CommitOffsets
 from cotidal.errors import ErrorCode, Refusal
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
@@ -21,6 +22,19 @@ class Part(NamedTuple):
     ask: object
     topic: str = OFFSETS_TOPIC
     """Whose partitions have the coordinators."""
+
+
+class InTransactionPart(NamedTuple):
+    """A question about a group that is part of a transaction: put when the coordinator of that one
+    has confirmed that it is (T6, T20)."""
+
+    key: str
+    ask: CommitOffsets
+    transactional_id: str
+    adds: bool
+    """The coordinator adds it, rather than look whether it was added."""
+    may_abort: bool
+    """The client knows TRANSACTION_ABORTABLE."""
 
 
 class Fresh(NamedTuple):
@@ -49,4 +63,4 @@ def of_transaction(transactional_id: str, ask: object) -> tuple[Part | Answered,
     return (Part(transactional_id, ask, TRANSACTIONS_TOPIC),)
 
 
-AnyPart: TypeAlias = Part | Answered | Fresh
+AnyPart: TypeAlias = Part | InTransactionPart | Answered | Fresh

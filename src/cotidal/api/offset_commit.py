@@ -9,7 +9,8 @@ Not there: members of the consumer protocol (KIP-848).
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterable, Iterator
+from typing import Final, TypeAlias
 
 from cotidal.api.asked import Asked
 from cotidal.api.coordination import Answered, Part
@@ -23,7 +24,10 @@ from cotidal.messages.rpc.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+from cotidal.messages.rpc.txn_offset_commit import TxnOffsetCommitRequestTopic
 from cotidal.values import TopicPartition
+
+AnyTopic: TypeAlias = OffsetCommitRequestTopic | TxnOffsetCommitRequestTopic
 
 GROUP_NOT_FOUND_SINCE: Final = 9
 TOPIC_IDS_SINCE: Final = 10
@@ -32,28 +36,13 @@ TOPIC_IDS_SINCE: Final = 10
 def parts(request: OffsetCommitRequest, asked: Asked, view: View) -> tuple[Part | Answered, ...]:
     """Which topics are there, and what is committed for them: of the rest no coordinator hears."""
     names = [_name(topic, asked, view) for topic in request.topics]
-    commits: list[Commit] = []
-    for name, topic in zip(names, request.topics, strict=True):
-        if name is None:
-            continue
-        topic_id = view.image.topics[name].topic_id
-        commits.extend(
-            Commit(
-                TopicPartition(name, each.partition_index),
-                each.committed_offset,
-                each.committed_leader_epoch,
-                each.committed_metadata or "",
-                topic_id,
-            )
-            for each in topic.partitions
-        )
     retention = request.retention_time_ms
     ask = CommitOffsets(
         group_id=request.group_id,
         generation=request.generation_id_or_member_epoch,
         member_id=request.member_id,
         instance_id=request.group_instance_id,
-        commits=tuple(commits),
+        commits=commits(names, request.topics, view),
         retention_ms=retention if retention >= 0 else None,
         without_group=(
             ErrorCode.GROUP_ID_NOT_FOUND
@@ -62,6 +51,35 @@ def parts(request: OffsetCommitRequest, asked: Asked, view: View) -> tuple[Part 
         ),
     )
     return (Answered([name is not None for name in names]), Part(request.group_id, ask))
+
+
+def commits(names: list[str | None], topics: Iterable[AnyTopic], view: View) -> tuple[Commit, ...]:
+    """What is committed for the topics that have a name here."""
+    return tuple(
+        Commit(
+            TopicPartition(name, each.partition_index),
+            each.committed_offset,
+            each.committed_leader_epoch,
+            each.committed_metadata or "",
+            view.image.topics[name].topic_id,
+        )
+        for name, topic in zip(names, topics, strict=True)
+        if name is not None
+        for each in topic.partitions
+    )
+
+
+def errors(
+    known: list[bool], topics: Iterable[AnyTopic], answer: object, *, missing: ErrorCode
+) -> Iterator[ErrorCode]:
+    """Of each partition, in the order of the request; ``missing``: of topics that are not known."""
+    told = iter(answer.errors if isinstance(answer, OffsetsCommitted) else ())
+    for is_known, topic in zip(known, topics, strict=True):
+        for _ in topic.partitions:
+            if isinstance(answer, Refusal):
+                yield answer.error
+            else:
+                yield next(told) if is_known else missing
 
 
 def _name(topic: OffsetCommitRequestTopic, asked: Asked, view: View) -> str | None:
@@ -75,16 +93,19 @@ def response(
 ) -> OffsetCommitResponse:
     known, answer = answers
     assert isinstance(known, list)
-    errors = iter(answer.errors if isinstance(answer, OffsetsCommitted) else ())
     by_id = asked.api_version >= TOPIC_IDS_SINCE
     missing = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    topics = []
-    for is_known, topic in zip(known, request.topics, strict=True):
-        partitions = []
-        for each in topic.partitions:
-            error = answer.error if isinstance(answer, Refusal) else missing
-            if is_known and not isinstance(answer, Refusal):
-                error = next(errors)
-            partitions.append(OffsetCommitResponsePartition(each.partition_index, error))
-        topics.append(OffsetCommitResponseTopic(topic.name, topic.topic_id, tuple(partitions)))
-    return OffsetCommitResponse(topics=tuple(topics))
+    found = errors(known, request.topics, answer, missing=missing)
+    return OffsetCommitResponse(
+        topics=tuple(
+            OffsetCommitResponseTopic(
+                topic.name,
+                topic.topic_id,
+                tuple(
+                    OffsetCommitResponsePartition(each.partition_index, next(found))
+                    for each in topic.partitions
+                ),
+            )
+            for topic in request.topics
+        )
+    )

@@ -1,8 +1,9 @@
 """OffsetFetch (key 9), versions 1-10.
 
 No topics named: all that the group has (null, from 2 on). KIP-320 leader epochs from 5, KIP-447
-stable offsets from 7 (no transaction holds any back yet), KIP-709 several groups from 8, KIP-516
-topics by id in 10. Up to 7 there is one group; version 1 has no error of its own for it.
+stable offsets from 7: none that an open transaction may be about to replace (T21). KIP-709 several
+groups from 8, KIP-516 topics by id in 10. Up to 7 there is one group; version 1 has no error of its
+own for it.
 
 Not there: members of the consumer protocol, whose epoch would be checked (KIP-848, from 9).
 """
@@ -44,25 +45,27 @@ def parts(request: OffsetFetchRequest, asked: Asked, view: View) -> tuple[Part |
                 for topic in request.topics
                 for partition in topic.partition_indexes
             )
-        return (Part(request.group_id, FetchOffsets(request.group_id, named)),)
+        ask = FetchOffsets(request.group_id, named, request.require_stable)
+        return (Part(request.group_id, ask),)
     by_id = asked.api_version >= TOPIC_IDS_SINCE
     ids: dict[str, Uuid] = {}
     if by_id:
         ids = {topic.name: topic.topic_id for topic in view.image.topics.values()}
-    asks = (_group_part(group, by_id, view) for group in request.groups)
+    stable = request.require_stable
+    asks = (_group_part(group, by_id, view, stable=stable) for group in request.groups)
     return (Answered(ids), *asks)
 
 
-def _group_part(group: OffsetFetchRequestGroup, by_id: bool, view: View) -> Part:
+def _group_part(group: OffsetFetchRequestGroup, by_id: bool, view: View, *, stable: bool) -> Part:
     if group.topics is None:
-        return Part(group.group_id, FetchOffsets(group.group_id, None))
+        return Part(group.group_id, FetchOffsets(group.group_id, None, stable))
     names = view.image.topic_names
     named = tuple(
         TopicPartition(names.get(topic.topic_id, "") if by_id else topic.name, partition)
         for topic in group.topics
         for partition in topic.partition_indexes
     )
-    return Part(group.group_id, FetchOffsets(group.group_id, named))
+    return Part(group.group_id, FetchOffsets(group.group_id, named, stable))
 
 
 def response(
@@ -100,10 +103,10 @@ def _one_group(request: OffsetFetchRequest, asked: Asked, answer: object) -> Off
     assert isinstance(answer, OffsetsFetched)
     topics: dict[str, list[OffsetFetchResponsePartition]] = {}
     for (name, partition), value in answer.offsets:
-        found = value or NO_OFFSET
+        found, error = _told(value)
         topics.setdefault(name, []).append(
             OffsetFetchResponsePartition(
-                partition, found.offset, found.leader_epoch, found.metadata
+                partition, found.offset, found.leader_epoch, found.metadata, error
             )
         )
     return OffsetFetchResponse(
@@ -133,14 +136,23 @@ def _group(
         own = []
         for partition in topic.partition_indexes:
             (name, _), value = next(values)
-            error = ErrorCode.NONE if name else ErrorCode.UNKNOWN_TOPIC_ID
-            own.append(_partition(partition, value)._replace(error_code=error))
+            if not name:
+                value = Refusal(ErrorCode.UNKNOWN_TOPIC_ID)
+            own.append(_partition(partition, value))
         topics.append(OffsetFetchResponseTopics(topic.name, topic.topic_id, tuple(own)))
     return OffsetFetchResponseGroup(group.group_id, tuple(topics))
 
 
-def _partition(partition: int, value: OffsetCommitValue | None) -> OffsetFetchResponsePartitions:
-    found = value or NO_OFFSET
+def _partition(
+    partition: int, value: OffsetCommitValue | Refusal | None
+) -> OffsetFetchResponsePartitions:
+    found, error = _told(value)
     return OffsetFetchResponsePartitions(
-        partition, found.offset, found.leader_epoch, found.metadata
+        partition, found.offset, found.leader_epoch, found.metadata, error
     )
+
+
+def _told(value: OffsetCommitValue | Refusal | None) -> tuple[OffsetCommitValue, ErrorCode]:
+    if isinstance(value, Refusal):
+        return NO_OFFSET, value.error
+    return value or NO_OFFSET, ErrorCode.NONE

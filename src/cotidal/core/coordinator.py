@@ -15,6 +15,9 @@ partition like any other record (acks=all), so whoever leads it next reads the s
 
 ``replay`` cannot fail and is the only thing that changes the image, while a log is loaded and while
 the machine decides. Everything else a machine remembers is soft: gone when the coordinator moves.
+
+Records may be part of a producer's transaction (KIP-98): they are in the log, and count once
+``replay_end`` has told that it was committed. The partition's leader writes that end; nobody asks.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple, NewType, Protocol, TypeAlias
 
 from cotidal.errors import Refusal
-from cotidal.values import Millis, WallMillis
+from cotidal.values import NO_PRODUCER_ID, Millis, ProducerEpoch, ProducerId, WallMillis
 
 Waiter = NewType("Waiter", int)
 """Whoever waits for an answer, by the number that the node has given."""
@@ -44,6 +47,15 @@ class Tell(NamedTuple):
     answer: object
 
 
+class InTransaction(NamedTuple):
+    """Whose transaction records belong to."""
+
+    producer_id: ProducerId
+    epoch: ProducerEpoch
+    guard: int | None = None
+    """Taken before the transaction's coordinator confirmed it; None where it was open already."""
+
+
 class Write(NamedTuple):
     """Append these records together."""
 
@@ -51,6 +63,7 @@ class Write(NamedTuple):
     then: object
     """Handed back when they are committed. A Tell needs no handing back: it is obeyed, and None is
     nothing."""
+    transaction: InTransaction | None = None
 
 
 class Await(NamedTuple):
@@ -79,7 +92,11 @@ class Moment(NamedTuple):
 class Coordinator(Protocol):
     """What a node needs to know of a coordinator's machine."""
 
-    def replay(self, record: KeyedRecord) -> None: ...
+    def replay(self, record: KeyedRecord, producer_id: ProducerId = NO_PRODUCER_ID) -> None:
+        """``producer_id``: in whose transaction, if in any."""
+
+    def replay_end(self, producer_id: ProducerId, *, committed: bool) -> None:
+        """The producer's transaction has ended."""
 
     def on_loaded(self, at: Moment) -> Acts:
         """The whole log has been replayed: begin to decide."""

@@ -12,13 +12,20 @@ from importlib import import_module
 from types import ModuleType
 
 from cotidal.api.asked import Asked
-from cotidal.api.coordination import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Answered, AnyPart, Fresh
+from cotidal.api.coordination import (
+    OFFSETS_TOPIC,
+    TRANSACTIONS_TOPIC,
+    Answered,
+    AnyPart,
+    Fresh,
+    InTransactionPart,
+)
 from cotidal.api.registry import handler
 from cotidal.api.view import View
 from cotidal.core.coordinator import Coordinator
 from cotidal.core.transactions.asks import EndTransaction, InitProducer, NeedsProducerId
 from cotidal.errors import Refusal
-from cotidal.node import coordinators, producer_ids, transactions
+from cotidal.node import coordinators, producer_ids, transactional_offsets, transactions
 from cotidal.node.connections import Slot
 from cotidal.node.coordinators import Asker, CoordinatorLog, Coordinators, Shard
 from cotidal.node.state import NodeState
@@ -118,6 +125,8 @@ def begin(state: NodeState, slot: Slot, asked: Asked, view: View) -> None:
             producer_ids.take(state, asker)
         elif partition is None:
             asker.answer(coordinators.NOT_COORDINATOR)
+        elif isinstance(part, InTransactionPart):
+            transactional_offsets.begin(state, partition, part, asker)
         else:
             coordinators.ask(
                 state, partition, part.ask, _Renewing(state, partition, part.ask, asker)
@@ -169,6 +178,8 @@ def _places(
     for part in parts:
         if isinstance(part, Answered | Fresh):
             places.append((part, None))
+        elif isinstance(part, InTransactionPart):
+            places.append((part, coordinators.place_of(state, OFFSETS_TOPIC, part.key)))
         elif part.key is None:
             places.extend((part, each) for each in coordinators.led(state, part.topic))
         else:

@@ -25,6 +25,7 @@ from cotidal.core.coordinator import (
     Acts,
     Await,
     Coordinator,
+    InTransaction,
     KeyedRecord,
     Moment,
     Order,
@@ -42,7 +43,14 @@ from cotidal.node.effects import Note, Read, Want
 from cotidal.node.events import ReadDone
 from cotidal.node.hosting import Hosted
 from cotidal.node.state import NodeState
-from cotidal.values import Millis, Offset, TopicPartition, WallMillis
+from cotidal.values import (
+    NO_PRODUCER_ID,
+    Millis,
+    Offset,
+    ProducerId,
+    TopicPartition,
+    WallMillis,
+)
 
 LOAD_RETRY_MS: Final = 1_000
 LOAD_PATIENCE_MS: Final = 500
@@ -55,11 +63,28 @@ _WHEN_NOT_WRITTEN: Final = {
     ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
+    ErrorCode.INVALID_PRODUCER_EPOCH: ErrorCode.INVALID_PRODUCER_EPOCH,
+    ErrorCode.INVALID_TXN_STATE: ErrorCode.INVALID_TXN_STATE,
 }
 """What the asker is told when a leader does not take the records."""
 
 NOT_COORDINATOR: Final = Refusal(ErrorCode.NOT_COORDINATOR)
 LOADING: Final = Refusal(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+
+
+class ReadBatch(Protocol):
+    """Records, or the end of a transaction."""
+
+    @property
+    def records(self) -> tuple[tuple[Any, Any | None], ...]: ...
+
+    @property
+    def producer_id(self) -> ProducerId:
+        """In whose transaction, or whose has ended."""
+
+    @property
+    def committed(self) -> bool | None:
+        """How it has ended; None: this is no end."""
 
 
 class ReadLog(Protocol):
@@ -69,7 +94,7 @@ class ReadLog(Protocol):
     def next_offset(self) -> Offset: ...
 
     @property
-    def records(self) -> tuple[tuple[Any, Any | None], ...]: ...
+    def batches(self) -> tuple[ReadBatch, ...]: ...
 
     @property
     def unreadable(self) -> int: ...
@@ -78,7 +103,7 @@ class ReadLog(Protocol):
 class CoordinatorLog(NamedTuple):
     """How records become bytes and back. Given to a node: it knows no bytes itself."""
 
-    write: Callable[[Iterable[tuple[Any, Any | None]], WallMillis], Batches]
+    write: Callable[[Iterable[tuple[Any, Any | None]], WallMillis, InTransaction | None], Batches]
     read: Callable[[str, bytes | memoryview], ReadLog]
     """Of the topic of this name."""
     mark: Callable[[MarkerAsk, WallMillis], Batches]
@@ -217,13 +242,13 @@ def ask(state: NodeState, partition: TopicPartition, question: object, asker: As
         waiter = Waiter(state.coordinators.waiter)
         shard.askers[waiter] = asker
         _obey(state, shard, shard.machine.ask(question, waiter, _moment(state)))
-    elif shard is not None or _is_opening(state, partition):
+    elif shard is not None or is_opening(state, partition):
         _hold(state, partition, question, asker)
     else:
         asker.answer(NOT_COORDINATOR)
 
 
-def _is_opening(state: NodeState, partition: TopicPartition) -> bool:
+def is_opening(state: NodeState, partition: TopicPartition) -> bool:
     """We shall be its coordinator as soon as the log is open."""
     told = state.controller.committed.partition(*partition)
     leads = told is not None and told.leader == state.config.node_id
@@ -278,6 +303,20 @@ def tell_all(state: NodeState, topic: str, news: object) -> None:
 
 def tell(state: NodeState, shard: Shard, news: object) -> None:
     _obey(state, shard, shard.machine.ask(news, NOBODY, _moment(state)))
+
+
+def on_marker(
+    state: NodeState, partition: TopicPartition, ask: MarkerAsk, end_offset: Offset
+) -> None:
+    """The leader of this partition has given the end of a transaction its place in the log."""
+    shard = state.coordinators.shards.get(partition)
+    if shard is None:
+        return  # it is loaded with the rest
+    if shard.load_end is not None:
+        shard.load_end = end_offset
+        return
+    shard.machine.replay_end(ask.producer_id, committed=ask.committed)
+    shard.end_offset = end_offset
 
 
 def led(state: NodeState, topic: str) -> tuple[TopicPartition, ...]:
@@ -364,8 +403,11 @@ def on_read_done(state: NodeState, loading: Loading, event: ReadDone) -> None:
         shard.retry_at = Millis(state.now + LOAD_RETRY_MS)
         _set_wake(state, shard)
         return
-    for key, value in read.records:
-        shard.machine.replay(KeyedRecord(key, value))
+    for batch in read.batches:
+        if batch.committed is not None:
+            shard.machine.replay_end(batch.producer_id, committed=batch.committed)
+        for key, value in batch.records:
+            shard.machine.replay(KeyedRecord(key, value), batch.producer_id)
     if read.unreadable:
         told = f"the coordinator of {partition} steps over {read.unreadable} unreadable records"
         state.out.append(Note("warning", told))
@@ -433,13 +475,23 @@ def _answer(shard: Shard, tell: Tell) -> None:
 
 def _append(state: NodeState, shard: Shard, write: Write) -> Refusal | None:
     """Give the records their offsets and replay them; the disk has them at the end of the step."""
-    batches = state.coordinators.log.write(write.records, state.wall)
-    admitted = produce.admit(state, shard.hosted, batches, ACKS_ALL, state.wall)
+    transaction = write.transaction
+    batches = state.coordinators.log.write(write.records, state.wall, transaction)
+    admitted = produce.admit(
+        state,
+        shard.hosted,
+        batches,
+        ACKS_ALL,
+        state.wall,
+        None if transaction is None else transaction.guard,
+        by_coordinator=True,
+    )
     if isinstance(admitted, Refusal):
         error = _WHEN_NOT_WRITTEN.get(admitted.error, ErrorCode.UNKNOWN_SERVER_ERROR)
         return Refusal(error, admitted.text)
+    producer_id = NO_PRODUCER_ID if transaction is None else transaction.producer_id
     for record in write.records:
-        shard.machine.replay(record)
+        shard.machine.replay(record, producer_id)
     shard.end_offset = admitted.next_offset
     if write.then is not None:
         shard.in_flight.append(InFlight(shard.end_offset, _deadline(state), write.then))

@@ -10,7 +10,7 @@ from cotidal.api import write_txn_markers as api
 from cotidal.core.partition.leader import Admitted, MarkerAsk, admit_marker
 from cotidal.errors import ErrorCode, Refusal
 from cotidal.messages.rpc.write_txn_markers import WriteTxnMarkersRequest
-from cotidal.node import produce
+from cotidal.node import coordinators, produce
 from cotidal.node.connections import Slot
 from cotidal.node.partition_effects import on_fault
 from cotidal.node.state import NodeState
@@ -84,4 +84,6 @@ def _admit(state: NodeState, partition: TopicPartition, ask: MarkerAsk) -> Admit
         produce.place(
             state, hosted, verdict.base_offset, state.coordinators.log.mark(ask, state.wall)
         )
+        if hosted.coordinated:
+            coordinators.on_marker(state, partition, ask, verdict.next_offset)
     return verdict

@@ -50,6 +50,7 @@ from cotidal.node import (
     publishing,
     quorum,
     standing,
+    transactional_offsets,
     transactions,
     verification,
     vitals,
@@ -328,6 +329,8 @@ class Node:
                 transactions.on_answered(state, owner, message)
             case verification.Verifying():
                 verification.on_answered(state, owner, message)
+            case transactional_offsets.Confirming():
+                transactional_offsets.on_answered(state, owner, message)
             case decisions.Probing():
                 pass  # somebody listens there
             case voters.Probed():
@@ -371,6 +374,8 @@ class Node:
                 transactions.on_failed(state, owner)
             case verification.Verifying():
                 verification.on_failed(state, owner)
+            case transactional_offsets.Confirming():
+                transactional_offsets.on_failed(state, owner)
             case decisions.Probing():
                 controller.on_probe_failed(state, owner, refused=event.refused)
             case voters.Probed():

@@ -214,11 +214,19 @@ def admit(
     acks: int,
     wall: WallMillis,
     guard: int | None = None,
+    *,
+    by_coordinator: bool = False,
 ) -> Admitted | Refusal:
     """Give these batches their offsets; they are written at the end of the step."""
     try:
         verdict = admit_batch(
-            hosted.replica, batches, acks=acks, rules=hosted.rules, wall=wall, guard=guard
+            hosted.replica,
+            batches,
+            acks=acks,
+            rules=hosted.rules,
+            wall=wall,
+            guard=guard,
+            by_coordinator=by_coordinator,
         )
     except AssertionError as fault:
         return on_fault(state, hosted, fault)

@@ -24,7 +24,7 @@ from cotidal.node.connections import Slot
 from cotidal.node.produce import Verified
 from cotidal.node.state import NodeState
 from cotidal.node.transactions import LANE
-from cotidal.values import NO_NODE, TopicPartition, WallMillis
+from cotidal.values import NO_NODE, ProducerEpoch, ProducerId, TopicPartition, WallMillis
 
 ADDS_SINCE: Final = 12
 """From this Produce on the partition is added for the client, which does not do it itself."""
@@ -40,6 +40,17 @@ NOT_NOW: Final = Refusal(
     ErrorCode.NOT_ENOUGH_REPLICAS, "the transaction's coordinator cannot confirm it now"
 )
 """Which every client repeats."""
+
+
+class Question(NamedTuple):
+    """Whether partitions are part of a producer's transaction."""
+
+    transactional_id: str
+    producer_id: ProducerId
+    epoch: ProducerEpoch
+    partitions: tuple[TopicPartition, ...]
+    adds: bool
+    """If they are not, they shall be."""
 
 
 class Verifying(NamedTuple):
@@ -72,22 +83,32 @@ def begin(state: NodeState, slot: Slot, request: ProduceRequest, wall: WallMilli
         return False
     verifying = Verifying(slot, request, wall, guards)
     slot.connection.hold()
-    if not state.verifies:
+    header, _ = next(iter(guards.values()))
+    id_ = request.transactional_id or ""
+    question = Question(
+        id_, header.producer_id, header.producer_epoch, tuple(guards), version >= ADDS_SINCE
+    )
+    if not must_ask(state, question):
         _go_on(state, verifying, {})
-    elif not _ask(state, verifying):
+    elif not ask(state, question, verifying):
         _go_on(state, verifying, dict.fromkeys(guards, NOT_NOW))
     return True
 
 
-def _ask(state: NodeState, verifying: Verifying) -> bool:
-    id_ = verifying.request.transactional_id
-    place = None if not id_ else coordinators.place_of(state, TRANSACTIONS_TOPIC, id_)
+def must_ask(state: NodeState, question: Question) -> bool:
+    """Looking can be switched off. What nobody has added must be added: it would never end."""
+    return state.verifies or question.adds
+
+
+def ask(state: NodeState, question: Question, owner: object) -> bool:
+    """Ask the coordinator of a transaction; ``owner`` is told. False: nobody can be asked now."""
+    id_ = question.transactional_id
+    place = coordinators.place_of(state, TRANSACTIONS_TOPIC, id_) if id_ else None
     told = None if place is None else state.controller.committed.partition(*place)
     leader = NO_NODE if told is None else told.leader
     endpoint = None if leader == NO_NODE else calls.broker_endpoint(state, leader)
-    if endpoint is None or id_ is None:
+    if endpoint is None:
         return False
-    header, _ = next(iter(verifying.guards.values()))
     calls.call(
         state,
         leader,
@@ -97,13 +118,13 @@ def _ask(state: NodeState, verifying: Verifying) -> bool:
         version=api.ASKED_VERSION,
         message=api.question(
             id_,
-            header.producer_id,
-            header.producer_epoch,
-            verifying.guards,
-            verify_only=verifying.slot.request.api_version < ADDS_SINCE,
+            question.producer_id,
+            question.epoch,
+            question.partitions,
+            verify_only=not question.adds,
         ),
         timeout_ms=TIMEOUT_MS,
-        owner=verifying,
+        owner=owner,
     )
     return True
 
@@ -112,9 +133,9 @@ def on_answered(
     state: NodeState, verifying: Verifying, response: AddPartitionsToTxnResponse
 ) -> None:
     errors = api.errors_in(response)
-    version = verifying.slot.request.api_version
+    may_abort = verifying.slot.request.api_version >= ADDS_SINCE
     refused = {
-        partition: _refusal(errors.get(partition, ErrorCode.NOT_COORDINATOR), version)
+        partition: refusal_of(errors.get(partition, ErrorCode.NOT_COORDINATOR), may_abort=may_abort)
         for partition in verifying.guards
         if errors.get(partition) is not ErrorCode.NONE
     }
@@ -125,12 +146,13 @@ def on_failed(state: NodeState, verifying: Verifying) -> None:
     _go_on(state, verifying, dict.fromkeys(verifying.guards, NOT_NOW))
 
 
-def _refusal(error: ErrorCode, version: int) -> Refusal:
+def refusal_of(error: ErrorCode, *, may_abort: bool) -> Refusal:
+    """``may_abort``: the client knows TRANSACTION_ABORTABLE."""
     if error in _PASSES:
         return NOT_NOW
     if error is ErrorCode.PRODUCER_FENCED:
         return Refusal(ErrorCode.INVALID_PRODUCER_EPOCH)
-    if error is ErrorCode.TRANSACTION_ABORTABLE and version < ADDS_SINCE:
+    if error is ErrorCode.TRANSACTION_ABORTABLE and not may_abort:
         return Refusal(ErrorCode.INVALID_TXN_STATE, "the partition is not in the transaction")
     return Refusal(error)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cotidal.core.coordinator import KeyedRecord
+from cotidal.core.coordinator import KeyedRecord, Write
 from cotidal.core.groups.asks import (
     DeleteGroup,
     DeleteOffsets,
@@ -242,7 +242,7 @@ def test_groups_are_listed_with_their_states():
 def test_what_older_brokers_wrote_is_read_and_what_newer_ones_write_is_stepped_over():
     old = KeyedRecord(LegacyOffsetCommitKey("g", "t", 0), LegacyOffsetCommitValue(7, "m", 1))
     new = KeyedRecord(ConsumerGroupMetadataKey("n"), ConsumerGroupMetadataValue(3))
-    bench = GroupBench(log=(old, new))
+    bench = GroupBench(log=(Write((old, new), None),))
     assert bench.offset() == 7
     assert bench.state("n") is ErrorCode.GROUP_ID_NOT_FOUND
 

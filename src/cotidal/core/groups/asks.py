@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
-from cotidal.errors import ErrorCode
+from cotidal.core.coordinator import InTransaction
+from cotidal.errors import ErrorCode, Refusal
 from cotidal.messages.records.group import OffsetCommitValue
 from cotidal.values import ZERO_UUID, TopicPartition, Uuid
 
@@ -129,6 +130,8 @@ class CommitOffsets(NamedTuple):
     """An expiry of its own; clients of long ago ask for it."""
     without_group: ErrorCode = ErrorCode.GROUP_ID_NOT_FOUND
     """What a member of a group is told that does not exist."""
+    transaction: InTransaction | None = None
+    """The commits are part of it (T20)."""
 
 
 class OffsetsCommitted(NamedTuple):
@@ -140,10 +143,13 @@ class FetchOffsets(NamedTuple):
     group_id: str
     partitions: tuple[TopicPartition, ...] | None
     """None: all that the group has."""
+    require_stable: bool = False
+    """Tell no offset that a transaction may be about to replace (T21)."""
 
 
 class OffsetsFetched(NamedTuple):
-    offsets: tuple[tuple[TopicPartition, OffsetCommitValue | None], ...]
+    offsets: tuple[tuple[TopicPartition, OffsetCommitValue | Refusal | None], ...]
+    """Refused: not told now, to be asked for again."""
 
 
 class DeleteOffsets(NamedTuple):

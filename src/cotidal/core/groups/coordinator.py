@@ -45,7 +45,7 @@ from cotidal.core.groups.state import (
 from cotidal.core.machine import Entropy
 from cotidal.errors import ErrorCode, Refusal
 from cotidal.messages.records.group import GroupMetadataKey
-from cotidal.values import Millis
+from cotidal.values import NO_PRODUCER_ID, Millis, ProducerId
 
 
 class GroupCoordinator:
@@ -61,11 +61,14 @@ class GroupCoordinator:
         """For whoever looks, and changes nothing: tests, checkers."""
         return self._groups
 
-    def replay(self, record: KeyedRecord) -> None:
+    def replay(self, record: KeyedRecord, producer_id: ProducerId = NO_PRODUCER_ID) -> None:
         groups = self._groups
-        groups.image.replay(record)
+        groups.image.replay(record, producer_id)
         if isinstance(record.key, GroupMetadataKey) and record.value is None:
             groups.live.pop(record.key.group, None)
+
+    def replay_end(self, producer_id: ProducerId, *, committed: bool) -> None:
+        self._groups.image.pending.end(producer_id, self._groups.image.offsets, committed=committed)
 
     def on_loaded(self, at: Moment) -> Acts:
         """Every member's session begins now: whoever heartbeats in time has lost nothing."""
@@ -189,7 +192,7 @@ def _list(groups: Groups, waiter: Waiter) -> None:
     ]
     listed += [
         GroupListed(group_id, "", State.EMPTY.value)
-        for group_id in groups.image.offsets
+        for group_id in dict.fromkeys((*groups.image.offsets, *groups.image.pending.groups()))
         if group_id not in groups.live
     ]
     groups.acts.append(Tell(waiter, GroupsListed(tuple(listed))))
@@ -203,7 +206,7 @@ def _delete(groups: Groups, ask: DeleteGroup, waiter: Waiter) -> None:
     if group is not None and group.state is not State.EMPTY:
         groups.acts.append(Tell(waiter, Refusal(ErrorCode.NON_EMPTY_GROUP)))
         return
-    held = groups.image.offsets.get(ask.group_id, {})
+    held = groups.image.held(ask.group_id)
     records = [offset_record(ask.group_id, partition, None) for partition in held]
     if ask.group_id in groups.image.groups:
         records.append(group_record(ask.group_id, None))

@@ -1,7 +1,8 @@
 """What the log of a group coordinator says: groups and committed offsets. Pure.
 
 The image is exactly what has been replayed, in the records' own classes. A group that only commits
-offsets and never had a member has no record of its own (a *simple* group).
+offsets and never had a member has no record of its own (a *simple* group). What is committed in a
+transaction that has not ended is apart (pending.py).
 
 Not kept: records of consumer, share and streams groups (KIP-848, 932, 1071): they are stepped over.
 """
@@ -9,6 +10,7 @@ Not kept: records of consumer, share and streams groups (KIP-848, 932, 1071): th
 from __future__ import annotations
 
 from cotidal.core.coordinator import KeyedRecord
+from cotidal.core.groups.pending import Offsets, PendingOffsets
 from cotidal.messages.records.group import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -17,22 +19,23 @@ from cotidal.messages.records.group import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
-from cotidal.values import TopicPartition
+from cotidal.values import NO_PRODUCER_ID, ProducerId, TopicPartition
 
 
 class GroupsImage:
-    __slots__ = ("groups", "offsets")
+    __slots__ = ("groups", "offsets", "pending")
 
     def __init__(self) -> None:
         self.groups: dict[str, GroupMetadataValue] = {}
-        self.offsets: dict[str, dict[TopicPartition, OffsetCommitValue]] = {}
-        """By group; a group without any is not in it."""
+        self.offsets: Offsets = {}
+        self.pending = PendingOffsets()
 
-    def replay(self, record: KeyedRecord) -> None:
+    def replay(self, record: KeyedRecord, producer_id: ProducerId = NO_PRODUCER_ID) -> None:
         key, value = record
         match key:
             case OffsetCommitKey() | LegacyOffsetCommitKey():
-                self._replay_offset(key.group, TopicPartition(key.topic, key.partition), value)
+                partition = TopicPartition(key.topic, key.partition)
+                self._replay_offset(key.group, partition, value, producer_id)
             case GroupMetadataKey(group):
                 if isinstance(value, GroupMetadataValue):
                     self.groups[group] = value
@@ -41,23 +44,32 @@ class GroupsImage:
             case _:
                 pass
 
-    def _replay_offset(self, group: str, partition: TopicPartition, value: object | None) -> None:
+    def _replay_offset(
+        self, group: str, partition: TopicPartition, value: object | None, producer_id: ProducerId
+    ) -> None:
+        if isinstance(value, LegacyOffsetCommitValue):
+            value = OffsetCommitValue(
+                offset=value.offset,
+                metadata=value.metadata,
+                commit_timestamp=value.commit_timestamp,
+            )
         match value:
+            case OffsetCommitValue() if producer_id != NO_PRODUCER_ID:
+                self.pending.add(group, partition, producer_id, value)
             case OffsetCommitValue():
                 self.offsets.setdefault(group, {})[partition] = value
-            case LegacyOffsetCommitValue():
-                told = OffsetCommitValue(
-                    offset=value.offset,
-                    metadata=value.metadata,
-                    commit_timestamp=value.commit_timestamp,
-                )
-                self.offsets.setdefault(group, {})[partition] = told
+                self.pending.overtake(group, partition)
             case _:
+                self.pending.forget(group, partition)
                 held = self.offsets.get(group)
                 if held is not None:
                     held.pop(partition, None)
                     if not held:
                         del self.offsets[group]
+
+    def held(self, group: str) -> dict[TopicPartition, None]:
+        """The partitions for which the group has an offset, or may have one."""
+        return dict.fromkeys(self.offsets.get(group, ())) | self.pending.partitions(group)
 
 
 def offset_record(

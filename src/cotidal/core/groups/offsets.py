@@ -7,7 +7,8 @@ Offsets expire offsets.retention.minutes after their group became empty; those o
 members ever (a simple one), and of topics that a stable group of consumers no longer subscribes to,
 that long after they were committed (KIP-211). An empty group without offsets is forgotten.
 
-Not there: offsets committed in a transaction (KIP-98). They belong into ``validate`` and the image.
+What is committed in a transaction is pending until that ends (pending.py): it expires no offset and
+no group meanwhile, and is deleted with them.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ from cotidal.errors import ErrorCode, Refusal
 from cotidal.messages.records.group import OffsetCommitValue
 from cotidal.values import Millis, TopicPartition, WallMillis
 
+UNSTABLE: Final = Refusal(ErrorCode.UNSTABLE_OFFSET_COMMIT)
+"""T21."""
 TIME_MAX_MS: Final = 2**63 - 1
 """The last moment that a record can name: a client may ask for any retention."""
 TOMBSTONES_PER_WRITE: Final = 1_000
@@ -45,7 +48,7 @@ def commit(groups: Groups, ask: CommitOffsets, waiter: Waiter) -> None:
     if refused is not None:
         groups.acts.append(Tell(waiter, Refusal(refused)))
         return
-    if group is not None and ask.member_id in group.members:
+    if group is not None and ask.member_id in group.members and ask.transaction is None:
         keep_alive(groups, group, group.members[ask.member_id])
     longest = groups.rules.metadata_length_max
     errors: list[ErrorCode] = []
@@ -58,24 +61,30 @@ def commit(groups: Groups, ask: CommitOffsets, waiter: Waiter) -> None:
         value = _value(each, ask.retention_ms, groups.at.wall)
         records.append(offset_record(ask.group_id, each.partition, value))
     answer = Tell(waiter, OffsetsCommitted(tuple(errors)))
-    groups.acts.append(Write(tuple(records), answer) if records else answer)
+    groups.acts.append(Write(tuple(records), answer, ask.transaction) if records else answer)
 
 
 def _refuse(group: ClassicGroup | None, ask: CommitOffsets) -> ErrorCode | None:
-    """Who may commit: a member of this generation; anybody while there are no members."""
+    """Who may commit: a member of this generation; anybody while there are no members.
+
+    In a transaction also whoever does not say that it is a member: clients from before KIP-447 have
+    one transactional id for each partition, and are fenced by that.
+    """
     if group is None:
         return None if ask.generation < 0 else ask.without_group
     if ask.generation < 0 and group.state is State.EMPTY:
         return None
     if ask.generation < 0 and not ask.member_id and ask.instance_id is None:
-        return ErrorCode.UNKNOWN_MEMBER_ID
+        return ErrorCode.UNKNOWN_MEMBER_ID if ask.transaction is None else None
     refused = group.refusal_of(ask.member_id, ask.instance_id)
     if refused is not None:
         return refused
     if ask.generation != group.generation:
         return ErrorCode.ILLEGAL_GENERATION
-    # It knows the generation and has no assignment in it yet: what it read was of the last one.
-    return ErrorCode.REBALANCE_IN_PROGRESS if group.state is State.COMPLETING else None
+    if group.state is State.COMPLETING and ask.transaction is None:
+        # It knows the generation and has no assignment in it yet: what it read was of the last one.
+        return ErrorCode.REBALANCE_IN_PROGRESS
+    return None
 
 
 def _value(each: Commit, retention_ms: int | None, wall: WallMillis) -> OffsetCommitValue:
@@ -91,11 +100,11 @@ def _value(each: Commit, retention_ms: int | None, wall: WallMillis) -> OffsetCo
 
 def fetch(groups: Groups, ask: FetchOffsets, waiter: Waiter) -> None:
     held = groups.image.offsets.get(ask.group_id, {})
-    found: tuple[tuple[TopicPartition, OffsetCommitValue | None], ...]
-    if ask.partitions is None:
-        found = tuple(held.items())
-    else:
-        found = tuple((partition, held.get(partition)) for partition in ask.partitions)
+    unstable = groups.image.pending.partitions(ask.group_id) if ask.require_stable else {}
+    found = tuple(
+        (each, UNSTABLE if each in unstable else held.get(each))
+        for each in (held if ask.partitions is None else ask.partitions)
+    )
     groups.acts.append(Tell(waiter, OffsetsFetched(found)))
 
 
@@ -107,7 +116,7 @@ def delete(groups: Groups, ask: DeleteOffsets, waiter: Waiter) -> None:
     if group is not None and group.state is not State.EMPTY and group.protocol_type != CONSUMER:
         groups.acts.append(Tell(waiter, Refusal(ErrorCode.NON_EMPTY_GROUP)))
         return
-    held = groups.image.offsets.get(ask.group_id, {})
+    held = groups.image.held(ask.group_id)
     errors: list[ErrorCode] = []
     gone: list[TopicPartition] = []
     for partition in ask.partitions:
@@ -132,13 +141,15 @@ def _subscribes(group: ClassicGroup, topic: str) -> bool:
 
 
 def forget_topics(groups: Groups, ask: ForgetTopics) -> None:
-    records = [
-        offset_record(group_id, partition, None)
-        for group_id, held in groups.image.offsets.items()
+    image = groups.image
+    gone = dict.fromkeys(
+        (group_id, partition)
+        for group_id, held in image.offsets.items()
         for partition, value in held.items()
         if value.topic_id in ask.ids
-    ]
-    write_away(groups, records, NoMore())
+    )
+    gone |= dict.fromkeys(image.pending.of_topics(ask.ids))
+    write_away(groups, [offset_record(*each, None) for each in gone], NoMore())
 
 
 # Expiry
@@ -148,14 +159,20 @@ def expire(groups: Groups) -> None:
     """Every offsets.retention.check.interval.ms."""
     groups.next_expiry = Millis(groups.at.now + groups.rules.expiry_interval_ms)
     records: list[KeyedRecord] = []
+    pending = groups.image.pending
     for group_id, held in groups.image.offsets.items():
         group = groups.live.get(group_id)
-        due = [partition for partition in held if _has_expired(groups, group, partition, held)]
+        due = [
+            partition
+            for partition, value in held.items()
+            if not pending.holds(group_id, partition)
+            and _has_expired(groups, group, partition, value)
+        ]
         records.extend(offset_record(group_id, partition, None) for partition in due)
-        if group is not None and len(due) == len(held):
+        if group is not None and len(due) == len(held) and group_id not in pending:
             records.extend(_forget_group(groups, group))
     for group in tuple(groups.live.values()):
-        if group.id not in groups.image.offsets:
+        if group.id not in groups.image.offsets and group.id not in pending:
             records.extend(_forget_group(groups, group))
     write_away(groups, records, NoMore())
 
@@ -164,9 +181,8 @@ def _has_expired(
     groups: Groups,
     group: ClassicGroup | None,
     partition: TopicPartition,
-    held: dict[TopicPartition, OffsetCommitValue],
+    value: OffsetCommitValue,
 ) -> bool:
-    value = held[partition]
     if group is None or group.protocol_type is None:
         since = value.commit_timestamp
     elif group.state is State.EMPTY:

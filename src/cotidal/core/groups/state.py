@@ -72,7 +72,8 @@ class Groups:
         self.acts: list[Act] = []
 
     def exists(self, group_id: str) -> bool:
-        return group_id in self.live or group_id in self.image.offsets
+        image = self.image
+        return group_id in self.live or group_id in image.offsets or group_id in image.pending
 
     def forget_if_abandoned(self, group: ClassicGroup) -> None:
         """A group that nobody ever came to be a member of leaves no trace."""

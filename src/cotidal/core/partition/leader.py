@@ -256,10 +256,12 @@ def admit_batch(
     rules: WriteRules,
     wall: WallMillis,
     guard: int | None = None,
+    by_coordinator: bool = False,
 ) -> Admitted | Refusal:
     """Give one batch its offsets, or say why not. Nothing changes when it is refused.
 
     ``guard``: what was taken before the coordinator confirmed the transaction (T6).
+    ``by_coordinator``: this broker's own, which has no sequence to speak of and never comes twice.
     """
     leadership = replica.leadership
     if leadership is None:
@@ -275,7 +277,8 @@ def admit_batch(
         return refusal
     base_offset = replica.next_offset
     if header.producer_id >= 0:
-        verdict = replica.producers.check(header)
+        producers = replica.producers
+        verdict = producers.check_epoch(header) if by_coordinator else producers.check(header)
         if verdict is None:
             verdict = transaction_refusal(replica, header, guard)
         if verdict is not None:
@@ -293,7 +296,7 @@ def needs_verification(replica: Replica, header: BatchHeader) -> bool:
     """T6: whether the coordinator must be asked before this batch is admitted."""
     return (
         header.is_transactional
-        and not replica.producers.has_open(header)
+        and not replica.producers.has_open(header.producer_id, header.producer_epoch)
         and replica.producers.check(header) is None
     )
 
@@ -308,7 +311,7 @@ def transaction_refusal(replica: Replica, header: BatchHeader, guard: int | None
                 f"producer {header.producer_id} has a transaction open in {replica.partition}, and"
                 " the batch is not part of it",
             )
-        if replica.producers.has_open(header):
+        if replica.producers.has_open(header.producer_id, header.producer_epoch):
             return None
         return Refusal(
             ErrorCode.NOT_ENOUGH_REPLICAS,  # which every client repeats

@@ -115,6 +115,12 @@ class Producers:
                 return seen
         return _gap(batch, expected=expected)
 
+    def check_epoch(self, batch: BatchHeader) -> Refusal | None:
+        known = self._by_id.get(batch.producer_id)
+        if known is None or batch.producer_epoch >= known.epoch:
+            return None
+        return _old_epoch(batch.producer_id, batch.producer_epoch, known.epoch)
+
     def remember(self, batch: BatchHeader, *, base_offset: Offset) -> None:
         """Take a batch into account that has been given ``base_offset``."""
         known = self._in_epoch(batch.producer_id, batch.producer_epoch)
@@ -132,11 +138,11 @@ class Producers:
         if batch.is_transactional and not self.transactions.is_open(batch.producer_id):
             self.transactions.open(batch.producer_id, base_offset)
 
-    def has_open(self, batch: BatchHeader) -> bool:
-        """Whether this transactional batch goes on with a transaction: one of its own epoch."""
-        if not self.transactions.is_open(batch.producer_id):
+    def has_open(self, producer_id: ProducerId, epoch: ProducerEpoch) -> bool:
+        """Whether a transactional batch goes on with a transaction: one of its own epoch."""
+        if not self.transactions.is_open(producer_id):
             return False
-        return self._by_id[batch.producer_id].epoch == batch.producer_epoch
+        return self._by_id[producer_id].epoch == epoch
 
     def end_transaction(
         self, producer_id: ProducerId, epoch: ProducerEpoch, marker: Marker, timestamp: WallMillis

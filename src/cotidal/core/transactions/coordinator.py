@@ -43,7 +43,14 @@ from cotidal.core.transactions.transaction import (
 )
 from cotidal.errors import ErrorCode, Refusal
 from cotidal.messages.records.transaction import TransactionLogKey, TransactionLogValue
-from cotidal.values import Millis, ProducerEpoch, ProducerId, TopicPartition, WallMillis
+from cotidal.values import (
+    NO_PRODUCER_ID,
+    Millis,
+    ProducerEpoch,
+    ProducerId,
+    TopicPartition,
+    WallMillis,
+)
 
 
 class TransactionRules(NamedTuple):
@@ -78,7 +85,7 @@ class TransactionCoordinator:
         """The epoch before the current one, if its holder has raised it itself."""
         self._check_at: Millis | None = None
 
-    def replay(self, record: KeyedRecord) -> None:
+    def replay(self, record: KeyedRecord, producer_id: ProducerId = NO_PRODUCER_ID) -> None:
         assert isinstance(record.key, TransactionLogKey)
         id_ = record.key.transactional_id
         if record.value is None:
@@ -87,6 +94,9 @@ class TransactionCoordinator:
             return
         assert isinstance(record.value, TransactionLogValue)
         self.transactions[id_] = transaction_of(record.value)
+
+    def replay_end(self, producer_id: ProducerId, *, committed: bool) -> None:
+        """Nobody writes to __transaction_state in a transaction."""
 
     def on_loaded(self, at: Moment) -> Acts:
         """T15, T18: whatever was decided and not finished. What was loaded may not be committed."""
