@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import itertools
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -248,6 +249,7 @@ def test_large_appends_go_to_the_thread_while_the_disk_is_behind(
 ) -> None:
     monkeypatch.setattr(appending, "LARGE_APPEND_BYTES", 500)
     monkeypatch.setattr(appending, "APPEND_STALL_MS", -1)
+    monkeypatch.setattr("cotidal.broker.stalls.times_waited", itertools.count().__next__)
 
     async def script(world: World) -> None:
         await world.open(ONE)
@@ -268,6 +270,7 @@ def test_a_log_that_met_the_disk_is_read_by_a_thread_for_a_while(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cotidal.broker.reading.READ_STALL_MS", -1)
+    monkeypatch.setattr("cotidal.broker.stalls.blocks_read", itertools.count().__next__)
 
     async def script(world: World) -> None:
         for partition in (ONE, TWO):

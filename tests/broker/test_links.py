@@ -216,3 +216,28 @@ def test_a_node_that_ends_takes_its_connections_with_it(play: Play) -> None:
         await until(lambda: two.far[0].lost)
 
     play(script)
+
+
+class SmallEar(asyncio.BufferedProtocol):
+    """One end that gives room for three bytes at a time."""
+
+    def __init__(self) -> None:
+        self.heard = b""
+        self._room = bytearray(3)
+
+    def get_buffer(self, sizehint: int) -> bytearray:
+        return self._room
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.heard += self._room[:nbytes]
+
+
+def test_whoever_gives_room_for_what_is_said_hears_all_of_it(play: Play) -> None:
+    async def script(two: Two) -> None:
+        near = SmallEar()
+        await two.links.dial(NodeId(2), two.endpoint, near)
+        await until(lambda: bool(two.far))
+        two.far[0].say(b"more than three")
+        await until(lambda: near.heard == b"more than three")
+
+    play(script)

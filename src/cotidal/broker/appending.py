@@ -1,10 +1,11 @@
 """Obeys Append: on the event loop while the disk keeps up, else large ones in a thread.
 
-The kernel makes a writer wait when too much is not yet on the disk. So an append that took longer
-than APPEND_STALL_MS sends large ones to a thread for CAREFUL_S. Measured with 1 MB requests beside
-a client that sends small ones (2 cores): always on the loop 1,000 MB/s with 690 us of CPU each,
-but a p99 of 5 to 17 ms for the small ones; always in a thread 820 MB/s, 1,320 us, 0.2 ms (the
-bytes move to another core's cache). sync_file_range hints every 8 MB did not shorten the stalls.
+The kernel makes a writer wait when too much is not yet on the disk. So an append that waited longer
+than APPEND_STALL_MS (stalls.py) sends large ones to a thread for CAREFUL_S. Measured with 1 MB
+requests beside a client that sends small ones (2 cores): always on the loop 1,000 MB/s with 690 us
+of CPU each, but a p99 of 5 to 17 ms for the small ones; always in a thread 820 MB/s, 1,320 us,
+0.2 ms (the bytes move to another core's cache). sync_file_range hints every 8 MB did not shorten
+the stalls.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from functools import partial
-from time import perf_counter
 from typing import Final
 
 from cotidal.broker.counters import Counters
 from cotidal.broker.driver import wall_millis
 from cotidal.broker.flushing import Flushing
 from cotidal.broker.lane import Lane
+from cotidal.broker.stalls import Stopwatch
 from cotidal.broker.worker import Done, Failed, Outcome, Worker
 from cotidal.limits import APPEND_STALL_MS, LARGE_APPEND_BYTES
 from cotidal.log.contract import Appended as Written
@@ -83,13 +84,13 @@ class Appending:
             self._counters.produced_bytes += size
         is_large = size >= LARGE_APPEND_BYTES
         if not must_flush and not (is_large and self._loop.time() < self._careful_until):
-            begun = perf_counter()
+            watch = Stopwatch() if is_large else None
             try:
                 written = log.append(entries, now, stamp_time=stamp_time)
             except LogError as error:
                 self._failed(lane, error)
                 return
-            if is_large and perf_counter() - begun > APPEND_STALL_MS / 1000:
+            if watch is not None and watch.has_waited(APPEND_STALL_MS):
                 self._careful_until = self._loop.time() + CAREFUL_S
             self._told(lane, written, stamp)
             return

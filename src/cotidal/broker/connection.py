@@ -26,7 +26,8 @@ from cotidal.errors import MalformedFrame, PeerError, UnsupportedRequest
 from cotidal.limits import OUTPUT_HIGH_WATER_BYTES
 from cotidal.node.events import ConnectionId, ConnectionLost, Received, Request
 from cotidal.wire.codec import decode_request
-from cotidal.wire.frames import FrameReader, read_request_header
+from cotidal.wire.frames import read_request_header
+from cotidal.wire.receiving import FrameReceiver
 
 if TYPE_CHECKING:
     from cotidal.broker.server import Gate, Server
@@ -46,13 +47,13 @@ _new: Final = tuple.__new__
 """Makes a NamedTuple in half the time that calling its class takes."""
 
 
-class Connection(asyncio.Protocol):
+class Connection(asyncio.BufferedProtocol):
     __slots__ = (
         "_backlog",
         "_fetching",
         "_gate",
         "_paused_for",
-        "_reader",
+        "_receiver",
         "_server",
         "active_at",
         "begun",
@@ -85,7 +86,7 @@ class Connection(asyncio.Protocol):
         """Requests that came in one: its correlation id, and that of the request inside."""
         self._server = server
         self._gate = gate
-        self._reader = FrameReader(server.bounds.frame_bytes_max)
+        self._receiver = FrameReceiver(server.bounds.frame_bytes_max, server.scratch)
         self._backlog: deque[Frame] = deque()
         self._fetching = False
         self._paused_for = 0
@@ -101,12 +102,15 @@ class Connection(asyncio.Protocol):
         )
         self._server.on_connected(self, self._gate)
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._receiver.space()
+
+    def buffer_updated(self, nbytes: int) -> None:
         server = self._server
-        server.counters.bytes_in += len(data)
+        server.counters.bytes_in += nbytes
         self.active_at = server.time()
         try:
-            frames = self._reader.feed(data)
+            frames = self._receiver.received(nbytes)
         except MalformedFrame as wrong:
             self._refuse(wrong)
             return
@@ -116,7 +120,7 @@ class Connection(asyncio.Protocol):
                 self.pause(BACKLOG)
             else:
                 self._hand_over(frames)
-        held = self._reader.pending_bytes
+        held = self._receiver.pending_bytes
         if held != self.held_bytes:
             self.hold(held)
 

@@ -16,12 +16,14 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import cast
+from typing import TypeAlias, cast
 
 from cotidal.broker.dialling import dial
 from cotidal.broker.faults import HELD, Faults, Pair
 from cotidal.node.effects import Endpoint
 from cotidal.values import NodeId
+
+Hearer: TypeAlias = asyncio.Protocol | asyncio.BufferedProtocol
 
 
 class Links:
@@ -46,7 +48,7 @@ class Links:
     def delay_s(self, pair: Pair) -> float:
         return self._faults.delays.get(pair, 0.0)
 
-    async def dial(self, peer: NodeId, endpoint: Endpoint, protocol: asyncio.Protocol) -> None:
+    async def dial(self, peer: NodeId, endpoint: Endpoint, protocol: Hearer) -> None:
         """As dialling.dial, over these links. Waits while one of them is held."""
         there, back = (self._node_id, peer), (peer, self._node_id)
         while HELD in (self.delay_s(there), self.delay_s(back)):
@@ -118,7 +120,7 @@ class Crossing(asyncio.Transport, asyncio.Protocol):
     """A connection, seen from both sides: the transport of ``protocol``, and the protocol of the
     transport that the system gave."""
 
-    def __init__(self, links: Links, there: Pair, back: Pair, protocol: asyncio.Protocol) -> None:
+    def __init__(self, links: Links, there: Pair, back: Pair, protocol: Hearer) -> None:
         super().__init__()
         self._links = links
         self._there = Flow(links, there)
@@ -167,7 +169,7 @@ class Crossing(asyncio.Transport, asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if not self._given_up:
-            self._back.pass_on(lambda: self._protocol.data_received(data))
+            self._back.pass_on(lambda: _hand_over(data, self._protocol))
 
     def connection_lost(self, error: Exception | None) -> None:
         self._transport = None
@@ -178,3 +180,16 @@ class Crossing(asyncio.Transport, asyncio.Protocol):
         self._links.forget(self)
         if not self._given_up:
             self._protocol.connection_lost(error)
+
+
+def _hand_over(data: bytes, protocol: Hearer) -> None:
+    if isinstance(protocol, asyncio.Protocol):
+        protocol.data_received(data)
+        return
+    left = memoryview(data)
+    while left:
+        space = memoryview(protocol.get_buffer(len(left)))
+        taken = min(len(space), len(left))
+        space[:taken] = left[:taken]
+        protocol.buffer_updated(taken)
+        left = left[taken:]

@@ -23,14 +23,15 @@ from typing import Any, Final, NamedTuple, cast
 
 from cotidal.broker.counters import Counters
 from cotidal.broker.dialling import Unreachable, dial
-from cotidal.broker.links import Links
+from cotidal.broker.links import Hearer, Links
 from cotidal.errors import MalformedFrame, PeerError
 from cotidal.limits import PEER_CALLS_MAX, PEER_UNSENT_BYTES_MAX, RESPONSE_BYTES_MAX
 from cotidal.node.effects import Call, CallToken, Endpoint, KeepConnected
 from cotidal.node.events import CallFailed, Event, PeerConnected, PeerLost, Replied
 from cotidal.values import NodeId
 from cotidal.wire.codec import decode_response
-from cotidal.wire.frames import FrameReader, read_response_header, request_buffers
+from cotidal.wire.frames import read_response_header, request_buffers
+from cotidal.wire.receiving import FrameReceiver, scratch
 
 RECONNECT_FIRST_S: Final = 0.01
 RECONNECT_MAX_S: Final = 0.1
@@ -57,7 +58,7 @@ class Waiting(NamedTuple):
     deadline: float
 
 
-class Lane(asyncio.Protocol):
+class Lane(asyncio.BufferedProtocol):
     __slots__ = (
         "_armed_for",
         "_correlation",
@@ -65,7 +66,7 @@ class Lane(asyncio.Protocol):
         "_key",
         "_output",
         "_peers",
-        "_reader",
+        "_receiver",
         "_timer",
         "_transport",
         "_unsent_bytes",
@@ -80,7 +81,7 @@ class Lane(asyncio.Protocol):
         self._output: list[bytes | bytearray | memoryview] = []
         self._unsent_bytes = 0
         """In ``_output``."""
-        self._reader = FrameReader(RESPONSE_BYTES_MAX)
+        self._receiver = FrameReceiver(RESPONSE_BYTES_MAX, peers.scratch)
         self._correlation = 0
         self._timer: asyncio.TimerHandle | None = None
         self._armed_for = 0.0
@@ -145,11 +146,14 @@ class Lane(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
         self.flush()
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._receiver.space()
+
+    def buffer_updated(self, nbytes: int) -> None:
         peers = self._peers
-        peers.counters.peer_bytes_in += len(data)
+        peers.counters.peer_bytes_in += nbytes
         try:
-            for frame in self._reader.feed(data):
+            for frame in self._receiver.received(nbytes):
                 if not self.waiting:
                     raise MalformedFrame("it answers what nobody asked")
                 token, key, version, expected, _ = self.waiting[0]
@@ -294,6 +298,7 @@ class Peers:
         self.client_id = client_id
         self.post = post
         self.counters = counters
+        self.scratch = scratch()
         self.on_unreadable = warn
         self._links = links
         self._lanes: dict[LaneKey, Lane] = {}
@@ -368,7 +373,7 @@ class Peers:
 
     # For lanes
 
-    async def dial(self, node_id: NodeId, endpoint: Endpoint, protocol: asyncio.Protocol) -> None:
+    async def dial(self, node_id: NodeId, endpoint: Endpoint, protocol: Hearer) -> None:
         if self._links is None:
             await dial(self.loop, endpoint, lambda: protocol)
         else:

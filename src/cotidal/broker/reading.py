@@ -1,9 +1,9 @@
 """Obeys Read: the wants of one fetch, one log after another.
 
-A read out of the page cache takes 10 us to 0.2 ms and is done on the event loop. One that took
-longer than READ_STALL_MS has met the disk: for COLD_S that log is read by a thread, and everybody
-else goes on. A log that is busy is waited for, and the read goes on from there; what has been read
-before is kept, so a read never waits for the same log twice.
+A read out of the page cache takes 10 us to 0.2 ms and is done on the event loop. After one that
+took longer than READ_STALL_MS because it met the disk (stalls.py), that log is read by a thread for
+COLD_S, and everybody else goes on. A log that is busy is waited for, and the read goes on from
+there; what has been read before is kept, so a read never waits for the same log twice.
 
 ``room()`` says how much more may be read for clients at all: those who do not take their answers
 hold memory, and the fuller it is, the less an answer brings. A fetch that finds anything brings one
@@ -19,6 +19,7 @@ from time import perf_counter
 from typing import Final
 
 from cotidal.broker.lane import Lane
+from cotidal.broker.stalls import Readings
 from cotidal.broker.worker import Done, Failed, Outcome, Worker
 from cotidal.limits import READ_STALL_MS
 from cotidal.log.failure import LogError, LogOffline, OutOfRange
@@ -80,6 +81,7 @@ class Reading:
         self._in_hand = 0
         """Bytes read in this turn of the loop: not yet among those that clients have not taken."""
         self._fail = fail
+        self._readings = Readings()
         self._worker = Worker(loop, "cotidal-reader", on_fault)
 
     def read(self, effect: Read) -> None:
@@ -128,7 +130,7 @@ class Reading:
             answer.add(_read(log, want, answer), log)
         except (LogError, OSError) as error:
             self._refuse(answer, lane, error)
-        if perf_counter() - begun > READ_STALL_MS / 1000:
+        if self._readings.has_met_the_disk(perf_counter() - begun, READ_STALL_MS):
             lane.cold_until = self._loop.time() + COLD_S
 
     def _read_cold(self, answer: _Answer, lane: Lane, outcome: Outcome[bytes | memoryview]) -> None:

@@ -24,6 +24,7 @@ from cotidal.limits import LISTEN_BACKLOG, OUTPUT_HIGH_WATER_BYTES, UNSENT_BYTES
 from cotidal.node.effects import CloseConnection, PauseReading, Respond, ResumeReading
 from cotidal.node.events import ConnectionId, ConnectionLost, ConnectionOpened, Event
 from cotidal.wire.frames import response_buffers
+from cotidal.wire.receiving import scratch
 
 LARGE_ANSWER_BYTES: Final = 64 * 1024
 """Only answers to fetches are larger, and only they are asked how much of them is unsent."""
@@ -67,6 +68,7 @@ class Server:
         "journal",
         "loop",
         "post",
+        "scratch",
         "time",
     )
 
@@ -84,6 +86,7 @@ class Server:
         self.journal = journal
         self.counters = counters
         self.time = loop.time
+        self.scratch = scratch()
         self.loop = loop
         self._connections: dict[int, Connection] = {}
         self._by_address: dict[str, int] = {}

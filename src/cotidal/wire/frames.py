@@ -78,7 +78,7 @@ class FrameReader:
         while size - pos >= 4:
             (length,) = _unpack_length(data, pos)
             if not 0 <= length <= self._max:
-                raise self._refused(length)
+                raise length_refused(length, self._max)
             end = pos + 4 + length
             if end > size:
                 self._wanted = 4 + length
@@ -103,7 +103,7 @@ class FrameReader:
         if self._wanted == 4:
             (length,) = _unpack_length(b"".join(self._pieces))
             if not 0 <= length <= self._max:
-                raise self._refused(length)
+                raise length_refused(length, self._max)
             self._wanted = 4 + length
         missing = self._wanted - self._held
         if len(data) - taken < missing:
@@ -129,10 +129,11 @@ class FrameReader:
         else:
             self._pieces.append(bytearray(data))
 
-    def _refused(self, length: int) -> MalformedFrame:
-        if length < 0:
-            return MalformedFrame(f"a frame claims a negative length of {length}")
-        return MalformedFrame(f"a frame claims {length} bytes, more than the {self._max} allowed")
+
+def length_refused(length: int, max_frame_bytes: int) -> MalformedFrame:
+    if length < 0:
+        return MalformedFrame(f"a frame claims a negative length of {length}")
+    return MalformedFrame(f"a frame claims {length} bytes, more than the {max_frame_bytes} allowed")
 
 
 def read_request_header(frame: Buffer) -> RequestHeader:
