@@ -35,7 +35,6 @@ NOT_SERVED: Final[Mapping[str, str]] = {
     "AlterUserScramCredentials CreateDelegationToken RenewDelegationToken ExpireDelegationToken "
     "DescribeDelegationToken",
     "no authorization": "DescribeAcls CreateAcls DeleteAcls",
-    "no quotas": "DescribeClientQuotas AlterClientQuotas",
     "no telemetry from clients": "GetTelemetrySubscriptions PushTelemetry",
 }
 """Why an API of Kafka's is not served."""

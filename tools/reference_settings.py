@@ -21,7 +21,6 @@ _NOT_YET: Final = "not read yet: a fixed value holds"
 _CLASSIC: Final = "groups use the classic protocol; KIP-848 is not served yet"
 _NEWEST_TWO: Final = "the newest two snapshots are kept, and the log from the older one on"
 _NO_LEVELS: Final = "each compression has one level here"
-_NO_QUOTAS: Final = "there are no quotas"
 _FIXED: Final = "the bound is fixed; see limits"
 
 PENDING: Final[Mapping[str, str]] = {
@@ -38,8 +37,7 @@ PENDING: Final[Mapping[str, str]] = {
     "replica.fetch.*": _NOT_YET,
     "replica.socket.*": _NOT_YET,
     "controlled.shutdown.enable": _NOT_YET,
-    "quota.window.*": _NO_QUOTAS,
-    "max.connection.creation.rate": _NO_QUOTAS,
+    "max.connection.creation.rate": "connections are bounded in number, not in their rate",
     "offsets.topic.compression.codec": "records of groups are small, and written as they are",
     "group.coordinator.append.*": "records are written with the step that decides them",
     "group.coordinator.rebalance.*": _CLASSIC,

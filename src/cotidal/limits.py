@@ -50,6 +50,14 @@ HEALTH_PARTITIONS_MAX: Final = 100
 """Partitions in one health sample, about 300 bytes each before compression, so that a broker writes
 30 KB a second at most. Those left out come first in the next one."""
 
+QUOTA_METERS_MAX: Final = 10_000
+"""Clients whose use is counted for a quota, some 400 bytes each. Past it the idle ones are
+forgotten, then the oldest: a client that changes its id with each request gets no more memory."""
+
+THROTTLE_MS_MAX: Final = 300_000
+"""A client that has taken too much is not listened to for longer than this at once. Nothing is read
+from it meanwhile, so that its end would not be noticed either."""
+
 # broker
 
 FRAME_BYTES_MAX: Final = 100 * MIB

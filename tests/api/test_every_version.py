@@ -8,6 +8,7 @@ from cotidal.api.registry import APIS, INTERNAL, Owner, handler
 from cotidal.core.cluster.decide.features import SUPPORTED
 from cotidal.messages.rpc import (
     allocate_producer_ids,
+    alter_client_quotas,
     alter_configs,
     alter_partition,
     alter_partition_reassignments,
@@ -19,6 +20,7 @@ from cotidal.messages.rpc import (
     create_partitions,
     create_topics,
     delete_topics,
+    describe_client_quotas,
     describe_cluster,
     describe_configs,
     describe_producers,
@@ -170,6 +172,19 @@ def requests(key: int, version: int):
             )
         case 46:
             yield list_partition_reassignments.ListPartitionReassignmentsRequest()
+        case 48:
+            component = describe_client_quotas.ComponentData
+            yield describe_client_quotas.DescribeClientQuotasRequest()
+            yield describe_client_quotas.DescribeClientQuotasRequest((component("host", 2, None),))
+        case 49:
+            entity = alter_client_quotas.AlterClientQuotasRequestEntityData
+            op = alter_client_quotas.OpData("producer_byte_rate", 1.0)
+            yield alter_client_quotas.AlterClientQuotasRequest(
+                tuple(
+                    alter_client_quotas.AlterClientQuotasRequestEntryData((entity(*who),), (op,))
+                    for who in (("user", None), ("host", "h"))
+                )
+            )
         case 57:
             for level in (1, 7):
                 yield update_features.UpdateFeaturesRequest(

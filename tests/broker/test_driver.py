@@ -12,17 +12,20 @@ from cotidal.broker import driver as driver_module
 from cotidal.broker.counters import Counters, Histogram
 from cotidal.broker.driver import Driver
 from cotidal.broker.journal import Journal
-from cotidal.node.effects import Effect, Note, Serve
+from cotidal.node.effects import Effect, MeterTime, Note, Serve
 from cotidal.node.events import (
+    ConnectionId,
     Event,
     PeerConnected,
     PeerLost,
     Persisted,
     PersistToken,
+    Received,
     ShutdownRequested,
     Ticked,
+    TimeSpent,
 )
-from cotidal.values import Millis, NodeId
+from cotidal.values import Millis, NodeId, WallMillis
 
 
 class Loop:
@@ -129,6 +132,26 @@ def test_news_of_peers_goes_before_the_questions_of_clients(bench: Bench) -> Non
         bench.driver.post(event)
     bench.loop.turn()
     assert bench.node.seen == [met, lost, asked]
+
+
+def test_time_is_told_of_requests_while_a_quota_asks_for_it(bench: Bench) -> None:
+    asked = Received(ConnectionId(7), (), WallMillis(0))
+    bench.driver.post(asked)
+    bench.loop.turn()
+    assert bench.node.seen == [asked]
+    bench.driver.meter_time(MeterTime(on=True))
+    for event in (asked, ShutdownRequested()):
+        bench.driver.post(event)
+    bench.loop.turn()
+    *stepped, spent = bench.node.seen[1:]
+    assert stepped == [asked, ShutdownRequested()]
+    assert isinstance(spent, TimeSpent)
+    assert spent.connection == 7
+    assert 0 <= spent.micros < 1_000_000
+    bench.driver.meter_time(MeterTime(on=False))
+    bench.driver.post(asked)
+    bench.loop.turn()
+    assert bench.node.seen[-1] == asked
 
 
 def test_a_result_that_is_there_at_once_is_stepped_in_the_same_turn(bench: Bench) -> None:

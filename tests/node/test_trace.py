@@ -70,6 +70,7 @@ TOLD: list[tuple[NodeMoment, str]] = [
         seen.Received(LINK, (request(MetadataRequest(), ApiKey.METADATA, 13),) * 8, WALL),
         "received #3 " + "Metadata v13; " * 6 + "and 2 more",
     ),
+    (seen.TimeSpent(LINK, 90), "time-spent #3 90 us"),
     (seen.ConnectionLost(LINK), "connection-lost #3"),
     (seen.Started(None, (), ZERO_UUID, WALL), "started on a new disk"),
     (
@@ -126,6 +127,7 @@ TOLD: list[tuple[NodeMoment, str]] = [
     (want.CloseConnection(3, "unreadable"), "close-connection #3 unreadable"),
     (want.PauseReading(3), "pause-reading #3"),
     (want.ResumeReading(3), "resume-reading #3"),
+    (want.MeterTime(on=True), "meter-time on"),
     (want.Append(AT, (Placed(O12, E5, BATCHES),), False), "append orders-0 12-13@5"),
     (want.Append(AT, (Placed(None, E5, BATCHES),), False), "append orders-0 8-9@5"),
     (want.Read(READ, (want.Want(AT, O8, 100, O12),), 100), "read 4: orders-0 8..12"),

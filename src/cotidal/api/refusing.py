@@ -9,6 +9,7 @@ from cotidal.errors import MESSAGES, ErrorCode
 from cotidal.messages.rpc import (
     add_raft_voter,
     allocate_producer_ids,
+    alter_client_quotas,
     alter_configs,
     alter_partition,
     alter_partition_reassignments,
@@ -34,38 +35,6 @@ _WHY = MESSAGES[_ERROR]
 
 def not_controller(api_key: int, request: object) -> object:
     match request:
-        case create_topics.CreateTopicsRequest():
-            return create_topics.CreateTopicsResponse(
-                topics=tuple(
-                    create_topics.CreatableTopicResult(
-                        name=topic.name, error_code=_ERROR, error_message=_WHY
-                    )
-                    for topic in request.topics
-                )
-            )
-        case delete_topics.DeleteTopicsRequest():
-            named = [(topic.name, topic.topic_id) for topic in request.topics]
-            return delete_topics.DeleteTopicsResponse(
-                responses=(
-                    *(
-                        delete_topics.DeletableTopicResult(
-                            name=name, topic_id=topic_id, error_code=_ERROR, error_message=_WHY
-                        )
-                        for name, topic_id in named
-                    ),
-                    *(
-                        delete_topics.DeletableTopicResult(name=name, error_code=_ERROR)
-                        for name in request.topic_names
-                    ),
-                )
-            )
-        case create_partitions.CreatePartitionsRequest():
-            return create_partitions.CreatePartitionsResponse(
-                results=tuple(
-                    create_partitions.CreatePartitionsTopicResult(topic.name, _ERROR, _WHY)
-                    for topic in request.topics
-                )
-            )
         case alter_configs.AlterConfigsRequest():
             return alter_configs.AlterConfigsResponse(
                 responses=tuple(
@@ -84,8 +53,69 @@ def not_controller(api_key: int, request: object) -> object:
                     for each in request.resources
                 )
             )
+        case alter_client_quotas.AlterClientQuotasRequest():
+            return alter_client_quotas.AlterClientQuotasResponse(
+                entries=tuple(
+                    alter_client_quotas.AlterClientQuotasResponseEntryData(
+                        _ERROR,
+                        _WHY,
+                        tuple(
+                            alter_client_quotas.AlterClientQuotasResponseEntityData(*part)
+                            for part in entry.entity
+                        ),
+                    )
+                    for entry in request.entries
+                )
+            )
         case _:
-            return _whole(request)
+            return _topics(request, _ERROR) or _whole(request)
+
+
+def over_quota(request: object) -> object:
+    """CreateTopics, DeleteTopics and CreatePartitions of a client that asks for too much."""
+    reply = _topics(request, ErrorCode.THROTTLING_QUOTA_EXCEEDED)
+    assert reply is not None, request
+    return reply
+
+
+def _topics(request: object, error: ErrorCode) -> object | None:
+    """APIs about topics, each of which is told the error."""
+    why = MESSAGES[error]
+    match request:
+        case create_topics.CreateTopicsRequest():
+            return create_topics.CreateTopicsResponse(
+                topics=tuple(
+                    create_topics.CreatableTopicResult(
+                        name=topic.name, error_code=error, error_message=why
+                    )
+                    for topic in request.topics
+                )
+            )
+        case delete_topics.DeleteTopicsRequest():
+            named = [(topic.name, topic.topic_id) for topic in request.topics]
+            return delete_topics.DeleteTopicsResponse(
+                responses=(
+                    *(
+                        delete_topics.DeletableTopicResult(
+                            name=name, topic_id=topic_id, error_code=error, error_message=why
+                        )
+                        for name, topic_id in named
+                    ),
+                    *(
+                        delete_topics.DeletableTopicResult(name=name, error_code=error)
+                        for name in request.topic_names
+                    ),
+                )
+            )
+        case create_partitions.CreatePartitionsRequest():
+            return create_partitions.CreatePartitionsResponse(
+                results=tuple(
+                    create_partitions.CreatePartitionsTopicResult(topic.name, error, why)
+                    for topic in request.topics
+                )
+            )
+        case _:
+            return None
 
 
 def _whole(request: object) -> object:

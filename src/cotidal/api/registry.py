@@ -103,6 +103,8 @@ _TABLE: Final = (
         True,
     ),
     Api(ApiKey.OFFSET_DELETE, "OffsetDelete", 0, 0, Owner.COORDINATOR),
+    Api(ApiKey.DESCRIBE_CLIENT_QUOTAS, "DescribeClientQuotas", 0, 1, Owner.BROKER),
+    Api(ApiKey.ALTER_CLIENT_QUOTAS, "AlterClientQuotas", 0, 1, Owner.CONTROLLER, True),
     Api(ApiKey.DESCRIBE_QUORUM, "DescribeQuorum", 0, 2, Owner.QUORUM, True),
     Api(ApiKey.UPDATE_FEATURES, "UpdateFeatures", 0, 2, Owner.CONTROLLER, True),
     Api(ApiKey.DESCRIBE_CLUSTER, "DescribeCluster", 0, 2, Owner.BROKER, True),

@@ -24,8 +24,8 @@ from typing import Final, Protocol
 from cotidal.broker.counters import Counters
 from cotidal.broker.journal import Journal
 from cotidal.limits import FAULT_EVENTS_TOLD
-from cotidal.node.effects import Effect
-from cotidal.node.events import Event, PeerConnected, PeerLost, Received, Ticked
+from cotidal.node.effects import Effect, MeterTime
+from cotidal.node.events import Event, PeerConnected, PeerLost, Received, Ticked, TimeSpent
 from cotidal.values import Millis, WallMillis
 
 Obey = Callable[[object], None]
@@ -62,6 +62,7 @@ class Driver:
         "_flush",
         "_journal",
         "_loop",
+        "_meters",
         "_news",
         "_node",
         "_obey",
@@ -91,6 +92,7 @@ class Driver:
         self._events: deque[Event] = deque()
         self._news: deque[Event] = deque()
         self._recent: deque[tuple[str, object]] = deque(maxlen=FAULT_EVENTS_TOLD)
+        self._meters = False
         self._scheduled = False
         self._stopped = False
         self._first_post = 0.0
@@ -109,6 +111,10 @@ class Driver:
             self._scheduled = True
             self._first_post = time.perf_counter()
             self._loop.call_soon(self._turn)
+
+    def meter_time(self, effect: MeterTime) -> None:
+        """A quota asks how much of this loop's time each connection takes, or none does so now."""
+        self._meters = effect.on
 
     def stop(self) -> None:
         """No more turns."""
@@ -138,8 +144,12 @@ class Driver:
                 recent.append((event.__class__.__name__, event[:1]))
                 if event.__class__ is Received:
                     requests += len(event[1])
+                begun = time.perf_counter() if self._meters else 0.0
                 for effect in node_step(event, now):
                     obey[effect.__class__](effect)
+                if begun and event.__class__ is Received:
+                    micros = int((time.perf_counter() - begun) * 1_000_000)
+                    events.append(TimeSpent(event[0], micros))
             event = effect = None
             self._flush()
             self._scheduled = False

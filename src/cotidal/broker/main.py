@@ -52,6 +52,7 @@ from cotidal.messages.rpc.apis import APIS as KNOWN
 from cotidal.node.effects import (
     CloseConnection,
     Fault,
+    MeterTime,
     Note,
     PauseReading,
     Read,
@@ -198,6 +199,7 @@ class Running:
             CloseConnection: server.close_connection,
             PauseReading: server.pause_reading,
             ResumeReading: server.resume_reading,
+            MeterTime: self._driver.meter_time,
             **by_disk,
             **self._metadata.obeys(),
             **self._peers.obeys(),

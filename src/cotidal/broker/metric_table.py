@@ -72,6 +72,10 @@ SECTIONS: Final[dict[str, tuple[Metric, ...]]] = {
         Metric("connections_refused", _C, "Connections past a bound"),
         Metric("connections_idle_closed", _C, "Connections closed as idle", (),
                "kafka.server:type=socket-server-metrics / expired-connections-killed-count"),
+        Metric("throttles", _C, "Times that a client was made to wait, by the quota that it had "
+               "used up", ("quota",), "kafka.server:type=Request / throttle-time"),
+        Metric("throttle_seconds", _C, "For how long, in all", ("quota",)),
+        Metric("muted_connections", _G, "Connections that are not listened to, for a quota"),
         Metric("malformed_frames", _C, "Requests that could not be read"),
         Metric("held_bytes", _G, "Bytes of requests not yet whole or written", (),
                "kafka.network:type=SocketServer,name=MemoryPoolUsed"),

@@ -117,6 +117,8 @@ class NodeMetrics:
                 (("leader",), tally.fetched_from_leader_bytes),
                 (("follower",), tally.fetched_from_follower_bytes),
             ],
+            "throttles": [((key,), times) for key, (times, _) in tally.throttles.items()],
+            "throttle_seconds": [((key,), ms / 1000) for key, (_, ms) in tally.throttles.items()],
             "replication_throttle_bytes": [((each.role,), each.rate) for each in vitals.throttles],
             "replication_throttle_bound_bytes": [
                 ((each.role,), each.bound) for each in vitals.throttles
@@ -150,6 +152,7 @@ def _replication(vitals: Vitals) -> dict[str, float]:
         "replica_lag_records_max": vitals.lag_records_max,
         "replica_lag_seconds_max": vitals.lag_ms_max / 1000,
         "fetch_sessions": vitals.fetch_sessions,
+        "muted_connections": vitals.muted_connections,
         "events_queued": vitals.events_queued,
         "partitions_unlisted": vitals.unlisted,
     }

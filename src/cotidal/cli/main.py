@@ -30,6 +30,7 @@ VERBS: Final[dict[str, str]] = {
     "elect": "Elect leaders by hand: preferred ones, or any where nobody leads.",
     "reassign": "Move partitions to other brokers, and watch them go.",
     "throttle": "Bound what replicas that catch up may take of the network.",
+    "quota": "Bound what clients may take of each broker.",
     "quorum": "Show the controllers and how far each has got.",
     "chaos": "Kill, pause and part the nodes of a local cluster.",
     "events": "Tell what has happened to replication.",

@@ -7,17 +7,20 @@ Produce may be begun while only Produces are unanswered. Kafka answers one reque
 at a time; a producer that keeps a hundred in flight gets them all into one write here.
 
 What may not begin yet waits in ``queued``. When too much waits, reading from the socket is paused.
+So it is while the connection is muted, for its client has taken more than its quota (quotas.py):
+then nothing begins either, and every answer says for how long.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from typing import Final, Protocol
+from typing import Any, Final, Protocol, cast
 
 from cotidal.limits import CONNECTION_PIPELINE_MAX
 from cotidal.node.effects import Effect, PauseReading, Respond, ResumeReading
 from cotidal.node.events import ConnectionId, Request
-from cotidal.values import NodeId, WallMillis
+from cotidal.node.metering import Metering
+from cotidal.values import Millis, NodeId, WallMillis
 
 PRODUCE: Final = 0
 
@@ -53,11 +56,14 @@ class Connection:
         "id",
         "listener",
         "lost",
+        "metering",
+        "muted_until",
         "others",
         "paused",
         "peer",
         "queued",
         "slots",
+        "throttle_ms",
         "wall",
     )
 
@@ -82,11 +88,18 @@ class Connection:
         self.others = 0
         """Unanswered requests that are not Produce, and those that hold the connection."""
         self.paused = False
+        self.metering: Metering | None = None
+        """What its client takes, once that is asked for: quotas.py."""
+        self.throttle_ms = 0
+        """How long it is muted, as its answers say; 0: it is not."""
+        self.muted_until = Millis(0)
         self.wall = WallMillis(0)
         """Wall time of the last read: for queued requests that begin later."""
 
     def may_begin(self, api_key: int) -> bool:
-        return not self.slots or (api_key == PRODUCE and self.others == 0)
+        return not self.throttle_ms and (
+            not self.slots or (api_key == PRODUCE and self.others == 0)
+        )
 
     def open_slot(self, request: Request) -> Slot:
         slot = Slot(self, request)
@@ -102,6 +115,21 @@ class Connection:
     def let_go(self) -> None:
         self.others -= 1
         if self.queued or self.paused:
+            self._unblocked[self] = None
+
+    def mute(self, until: Millis, now: Millis, out: list[Effect]) -> bool:
+        """Let nothing more begin until then. False: that is so already."""
+        if self.throttle_ms and until <= self.muted_until:
+            return False
+        self.muted_until = until
+        self.throttle_ms = until - now
+        self.regulate(out)
+        return True
+
+    def unmute(self, now: Millis) -> None:
+        """If it is time."""
+        if self.throttle_ms and self.muted_until <= now:
+            self.throttle_ms = 0
             self._unblocked[self] = None
 
     def lose(self) -> None:
@@ -124,6 +152,9 @@ class Connection:
         while slots and slots[0].reply is not None:
             done = slots.popleft()
             request = done.request
+            told = done.reply
+            if self.throttle_ms:
+                told = _throttled(told, self.throttle_ms)
             if request.api_key != PRODUCE:
                 self.others -= 1
             out.append(
@@ -138,7 +169,7 @@ class Connection:
                         if request.message is None and request.api_key != PRODUCE
                         else request.api_version,
                         request.correlation_id,
-                        done.reply,
+                        told,
                     ),
                 )
             )
@@ -148,10 +179,11 @@ class Connection:
     def regulate(self, out: list[Effect]) -> None:
         """Pause or resume reading, with a gap between the two so that it does not flutter."""
         waiting = len(self.slots) + len(self.queued)
-        if not self.paused and waiting > CONNECTION_PIPELINE_MAX:
-            self.paused = True
-            out.append(PauseReading(self.id))
-        elif self.paused and waiting < CONNECTION_PIPELINE_MAX // 2:
+        if not self.paused:
+            if waiting > CONNECTION_PIPELINE_MAX or self.throttle_ms:
+                self.paused = True
+                out.append(PauseReading(self.id))
+        elif waiting < CONNECTION_PIPELINE_MAX // 2 and not self.throttle_ms:
             self.paused = False
             out.append(ResumeReading(self.id))
 
@@ -173,3 +205,11 @@ class Inward(Connection):
     def answer(self, slot: Slot, reply: object, out: list[Effect]) -> None:
         slot.parked = None
         self.replies.append((slot.request.correlation_id, reply))
+
+
+def _throttled(reply: object, wait_ms: int) -> object:
+    """Say for how long, where the answer has room for it."""
+    answer = cast("Any", reply)
+    if "throttle_time_ms" in answer._fields:
+        return answer._replace(throttle_time_ms=wait_ms)
+    return reply

@@ -48,6 +48,12 @@ class ResumeReading(NamedTuple):
     connection: int
 
 
+class MeterTime(NamedTuple):
+    """From now on, or no longer: tell how long the requests of each connection take (TimeSpent)."""
+
+    on: bool
+
+
 class Append(NamedTuple):
     """Write to the page cache; answered by Appended or LogFailed."""
 
@@ -337,6 +343,7 @@ Effect: TypeAlias = (
     Respond
     | CloseConnection
     | PauseReading
+    | MeterTime
     | ResumeReading
     | Append
     | Read

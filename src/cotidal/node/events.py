@@ -43,6 +43,13 @@ class Received(NamedTuple):
     wall: WallMillis
 
 
+class TimeSpent(NamedTuple):
+    """By this node's loop, on the last requests of a connection; told while MeterTime is on."""
+
+    connection: ConnectionId
+    micros: int
+
+
 class ConnectionLost(NamedTuple):
     connection: ConnectionId
 
@@ -213,6 +220,7 @@ class ShutdownRequested(NamedTuple):
 Event: TypeAlias = (
     ConnectionOpened
     | Received
+    | TimeSpent
     | ConnectionLost
     | Started
     | Persisted

@@ -34,7 +34,7 @@ from cotidal.errors import ErrorCode, Refusal
 from cotidal.limits import FETCH_WAIT_MAX_MS
 from cotidal.messages.producers import AbortedTransaction
 from cotidal.messages.rpc.fetch import FetchRequest, PartitionData
-from cotidal.node import throttles
+from cotidal.node import quotas, throttles
 from cotidal.node.connections import Slot
 from cotidal.node.effects import Read, Want
 from cotidal.node.events import ReadDone
@@ -161,8 +161,13 @@ def begin(state: NodeState, slot: Slot, request: FetchRequest) -> None:
         pending.replica = FetchingReplica(
             NodeId(follower), api.fetcher_epoch(request, version), is_news=True
         )
-    elif state.selects_by_rack and version >= api.FOLLOWERS_SERVE_SINCE:
-        pending.rack = request.rack_id
+    else:
+        if state.quotas.active:
+            largest = quotas.fetch_bytes_max(state, slot.connection)
+            pending.max_bytes = min(pending.max_bytes, largest)
+            pending.min_bytes = min(pending.min_bytes, pending.max_bytes)
+        if state.selects_by_rack and version >= api.FOLLOWERS_SERVE_SINCE:
+            pending.rack = request.rack_id
     _evaluate(state, pending)
 
 
@@ -427,6 +432,8 @@ def _answer(
             key = (fetched.topic, fetched.partition)
             if session.partitions.pop(key, None) is not None:
                 session.partitions[key] = fetched
+    if state.quotas.active and pending.replica is None:
+        quotas.on_fetched(state, pending.slot.connection, sum(map(len, data.values())))
     pending.slot.connection.answer(
         pending.slot,
         api.response(topics, session_id=0 if session is None else session.id),

@@ -17,7 +17,7 @@ from typing import Any, Final, assert_never, cast
 from cotidal.api import describe_log_dirs as log_dirs_api
 from cotidal.api.asked import Asked
 from cotidal.api.quorum_talk import is_metadata_fetch
-from cotidal.api.registry import APIS, INTERNAL, Owner, handler
+from cotidal.api.registry import APIS, INTERNAL, Owner, handler, refusals
 from cotidal.core.cluster.decide.topics import decide_auto_create
 from cotidal.core.machine import Entropy
 from cotidal.core.quorum.events import ShutdownAsked
@@ -49,6 +49,7 @@ from cotidal.node import (
     proposals,
     publishing,
     quorum,
+    quotas,
     standing,
     transactional_offsets,
     transactions,
@@ -90,6 +91,7 @@ from cotidal.node.events import (
     StartMoved,
     Ticked,
     TimeFound,
+    TimeSpent,
 )
 from cotidal.node.fetch import PendingFetch
 from cotidal.node.quorum import MetadataReader, QuorumDuty
@@ -125,6 +127,7 @@ class Node:
         state.producer_ids = producer_ids.ProducerIds()
         state.markers = transactions.Markers()
         state.enrolment = enrolment.Enrolment()
+        state.quotas = quotas.Quotas()
         self._view = NodeView(state)
 
     def step(self, event: Event, now: Millis) -> tuple[Effect, ...]:
@@ -149,6 +152,8 @@ class Node:
                 state.connections[connection] = Connection(
                     connection, listener=listener, peer=peer, unblocked=state.unblocked
                 )
+            case TimeSpent():
+                quotas.on_time_spent(state, event)
             case ConnectionLost(connection):
                 self._on_connection_lost(event)
             case Persisted():
@@ -216,6 +221,7 @@ class Node:
             coordinators.next_deadline(state),
             transactions.next_deadline(state),
             housing.next_deadline(state),
+            quotas.next_deadline(state),
             state.fetcher_wake,
         )
 
@@ -414,6 +420,10 @@ class Node:
 
     def _begin(self, connection: Connection, request: Request) -> None:
         state = self._state
+        if state.quotas.active and quotas.on_request(state, connection, request):
+            slot = connection.open_slot(request)
+            connection.answer(slot, refusals().over_quota(request.message), state.out)
+            return
         if request.api_key == PRODUCE:
             message = cast("ProduceRequest", request.message)
             if message.acks == 0:
@@ -496,6 +506,7 @@ class Node:
     def _on_ticked(self) -> None:
         state = self._state
         fetch.on_ticked(state)
+        quotas.on_ticked(state)
         if state.parked_produces:
             acks.on_ticked(state)
         housekeeping.on_ticked(state)

@@ -34,6 +34,7 @@ from cotidal.messages.batch import NO_RECORD_RULES, RecordRules
 from cotidal.messages.producers import ProducerSnapshot
 from cotidal.messages.records.metadata import (
     BrokerRegistrationChangeRecord,
+    ClientQuotaRecord,
     ConfigRecord,
     FenceBrokerRecord,
     PartitionChangeRecord,
@@ -43,7 +44,7 @@ from cotidal.messages.records.metadata import (
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
 )
-from cotidal.node import coordination, fetchers, housing, offline, proposals, throttles
+from cotidal.node import coordination, fetchers, housing, offline, proposals, quotas, throttles
 from cotidal.node.effects import ConfigureLog, DeleteLog, OpenLog
 from cotidal.node.events import LogOpened
 from cotidal.node.hosting import Hosted
@@ -82,6 +83,8 @@ def publish(state: NodeState, records: Sequence[MetadataRecord]) -> None:
                 pass
     if any(isinstance(record, _ABOUT_BROKERS) for record in records):
         _refresh_brokers(state)
+    if any(isinstance(record, ClientQuotaRecord) for record in records):
+        quotas.configure(state)
 
 
 def publish_difference(state: NodeState, before: Image) -> None:
@@ -97,6 +100,7 @@ def publish_difference(state: NodeState, before: Image) -> None:
             if before.partition(topic.name, number) != told or _is_other(before, topic):
                 host(state, TopicPartition(topic.name, number))
     _refresh_brokers(state)
+    quotas.configure(state)
 
 
 def _is_other(before: Image, topic: Topic) -> bool:
@@ -107,6 +111,7 @@ def _is_other(before: Image, topic: Topic) -> bool:
 def publish_everything(state: NodeState) -> None:
     """At start: host all that the committed image gives this node."""
     throttles.configure(state)
+    quotas.configure(state)
     _note_fenced(state)
     for topic in state.controller.committed.topics.values():
         for partition in topic.partitions:

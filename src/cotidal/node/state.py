@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from cotidal.node.lifecycle import Life
     from cotidal.node.producer_ids import ProducerIds
     from cotidal.node.quorum import QuorumDuty
+    from cotidal.node.quotas import Quotas
     from cotidal.node.transactions import Markers
 
 
@@ -148,6 +149,7 @@ class NodeState:
         "produce_due",
         "producer_ids",
         "quorum",
+        "quotas",
         "reads",
         "saved_watermarks",
         "selects_by_rack",
@@ -209,6 +211,7 @@ class NodeState:
         self.coordinators_due: dict[TopicPartition, None] = {}
         """Partitions of coordinators that have moved in this step."""
         self.quorum: QuorumDuty
+        self.quotas: Quotas
         self.life: Life
         self.chronicle: Chronicle
         self.producer_ids: ProducerIds

@@ -16,6 +16,7 @@ class Tally:
         "isr_expands",
         "isr_shrinks",
         "replicated_out_bytes",
+        "throttles",
         "truncated_records",
         "truncations",
         "unclean_elections",
@@ -37,5 +38,12 @@ class Tally:
         """By consumers, of partitions that another one leads."""
         self.replicated_out_bytes = 0
         """By followers."""
+        self.throttles: dict[str, tuple[int, int]] = {}
+        """By the key of a quota: how often a client was made to wait, and for how long in all, in
+        milliseconds."""
         self.events_written = 0
         self.events_dropped = 0
+
+    def throttled(self, quota: str, wait_ms: int) -> None:
+        times, waited_ms = self.throttles.get(quota, (0, 0))
+        self.throttles[quota] = (times + 1, waited_ms + wait_ms)

@@ -72,6 +72,8 @@ def _event(event: seen.Event, names: Names) -> _Words:
             return "connection-opened", f"#{connection} on {listener}"
         case seen.Received():
             return "received", _received(event, names)
+        case seen.TimeSpent(connection=connection, micros=micros):
+            return "time-spent", f"#{connection} {micros} us"
         case seen.ConnectionLost(connection=connection):
             return "connection-lost", f"#{connection}"
         case seen.Started():
@@ -130,6 +132,8 @@ def _effect(effect: want.Effect, names: Names) -> _Words:
             return "pause-reading", f"#{connection}"
         case want.ResumeReading(connection=connection):
             return "resume-reading", f"#{connection}"
+        case want.MeterTime(on=on):
+            return "meter-time", "on" if on else "off"
         case want.Persist(token=token, writes=writes):
             return "persist", f"{token}: {_first([_write(write, names) for write in writes])}"
         case want.WriteSnapshot(id=id_, records=records):

@@ -17,6 +17,7 @@ from cotidal.limits import (
     COORDINATOR_HELD_MAX,
     EVENTS_QUEUED_MAX,
     FETCH_SESSIONS_MAX,
+    QUOTA_METERS_MAX,
 )
 from cotidal.node.happenings import FollowerHealth, PartitionHealth
 from cotidal.node.rate import Throttle
@@ -97,6 +98,7 @@ class Vitals(NamedTuple):
     throttles: tuple[ThrottleVitals, ...]
     parked: Parked
     fetch_sessions: int
+    muted_connections: int
     fills: Mapping[str, float]
     """How full the bounds of a node are, by their names in limits."""
     quorum: QuorumVitals
@@ -141,6 +143,7 @@ def read(state: NodeState, now: Millis, *, partitions_max: int) -> Vitals:
         ),
         parked=parked(state),
         fetch_sessions=len(state.sessions),
+        muted_connections=sum(1 for each in state.connections.values() if each.throttle_ms),
         fills=fills(state),
         quorum=quorum(state),
         controller=controller(state),
@@ -246,6 +249,7 @@ def fills(state: NodeState) -> dict[str, float]:
         "COORDINATOR_HELD_MAX": max(held, default=0) / COORDINATOR_HELD_MAX,
         "EVENTS_QUEUED_MAX": events_queued(state) / EVENTS_QUEUED_MAX,
         "FETCH_SESSIONS_MAX": len(state.sessions) / FETCH_SESSIONS_MAX,
+        "QUOTA_METERS_MAX": len(state.quotas.meters) / QUOTA_METERS_MAX,
     }
 
 

@@ -195,6 +195,7 @@ class Process:
             fx.CloseConnection: self.server.close_connection,
             fx.PauseReading: self.server.pause_reading,
             fx.ResumeReading: self.server.resume_reading,
+            fx.MeterTime: _nothing,  # a step takes no time here
             fx.Call: self.peers.call,
             fx.KeepConnected: self.peers.keep_connected,
             **self.disk.obeys(),

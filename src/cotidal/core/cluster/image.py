@@ -110,6 +110,7 @@ __all__ = [
     "changed",
     "check",
     "partition_record",
+    "quota_entity",
 ]
 
 MetadataRecord: TypeAlias = (
@@ -157,8 +158,14 @@ ConfigResource: TypeAlias = tuple[int, str]
 """Resource type and name: (TOPIC_RESOURCE, "orders")."""
 
 QuotaEntity: TypeAlias = tuple[tuple[str, str | None], ...]
+"""Type and name of each part, by type; no name: whoever has no quota by name."""
 
 _NO_SETTINGS: Final[Mapping[str, str]] = {}
+
+
+def quota_entity(parts: Mapping[str, str | None]) -> QuotaEntity:
+    """One for the same parts, in whatever order they are told."""
+    return tuple((kind, parts[kind]) for kind in sorted(parts))
 
 
 class Topic:
@@ -391,7 +398,7 @@ class Image:
                     )
 
     def _replay_quota(self, record: ClientQuotaRecord) -> None:
-        entity = tuple((part.entity_type, part.entity_name) for part in record.entity)
+        entity = quota_entity({part.entity_type: part.entity_name for part in record.entity})
         if not record.remove:
             self.quotas.setdefault(entity, {})[record.key] = record.value
             return
