@@ -4,6 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 BUILT  := .venv-compiled
 READY  := $(VENV)/.ready
+SPARK  := $(VENV)/.spark
 PYTEST := $(BIN)/python -m pytest
 
 .PHONY: help demo up test test-all mutants campaign chaos explore compiled test-compiled lint format bench lab interop docs scripts-rewrite constraints sim-coverage clean
@@ -19,16 +20,21 @@ $(READY): pyproject.toml constraints.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $(READY)
 
+$(SPARK): $(READY)
+	@echo "setting up Spark in $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[spark]'
+	@touch $(SPARK)
+
 demo: $(READY)        ## the story: three brokers, records, a leader killed, nothing lost
 	@$(BIN)/python -m demo
 
 up: $(READY)          ## three brokers in the foreground, from localhost:9092 on
 	@$(BIN)/cotidal up
 
-test: lint            ## what CI runs: static checks, unit, processes, clients
+test: lint $(SPARK)   ## what CI runs: static checks, unit, processes, clients
 	@$(PYTEST) -n 2 -m 'not slow and not interop' tests
 
-test-all: lint        ## and what takes longer
+test-all: lint $(SPARK) ## and what takes longer
 	@$(PYTEST) -n 2 -m 'not interop' tests
 
 mutants: $(READY)     ## plant bugs in copies of the product: scripts and simulator must find them

@@ -188,3 +188,20 @@ APPEND_STALL_MS: Final = 4
 
 MARKERS_PER_WRITE_MAX: Final = 1_000
 """Partitions in one WriteTxnMarkers: a transaction of more is ended in several."""
+
+# spark
+
+SPARK_FETCH_BYTES: Final = 8 * MIB
+"""Asked for in one fetch; two of them are in the memory of a task at a time. Larger ones read no
+faster here."""
+
+SPARK_BATCH_ROWS: Final = 50_000
+"""Rows in one Arrow batch: handing them to Spark costs half of what batches of 10,000 rows do."""
+
+SPARK_BATCH_BYTES: Final = 16 * MIB
+"""Of keys and values in one Arrow batch, decompressed; one batch of records more, because these
+are not divided."""
+
+SPARK_LATEST_AGE_MAX_S: Final = 0.05
+"""How old the ends of partitions may be that a stream is told: Spark asks some 85 times a second
+while there is nothing to do, for each of which brokers would be asked."""

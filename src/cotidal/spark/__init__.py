@@ -1,0 +1,11 @@
+"""Topics as Spark tables, through PySpark and without a jar: ``format("cotidal")``.
+
+  options        what a job may ask for, under the names of Spark's own ``kafka`` format
+  columns        the columns of a record, as Spark and as Arrow name them
+  decoding       fetched record batches into Arrow columns, a column at a time
+  reading        one range of one partition, fetched on an executor
+  planning       which ranges there are to read: on the driver
+  source, stream the reader of a batch query and of a stream
+
+Needs the extra ``cotidal[spark]`` and, as Spark does, Java. No broker imports this room.
+"""
