@@ -6,7 +6,13 @@ import pytest
 
 from cotidal.client.cluster import Cluster
 from cotidal.client.failures import Refused
-from cotidal.client.offsets import end_offsets, start_offsets
+from cotidal.client.offsets import (
+    Position,
+    end_offsets,
+    epoch_ends,
+    find_positions,
+    start_offsets,
+)
 from cotidal.client.start import EARLIEST, AtOffset, AtTime, BeforeEnd
 from cotidal.errors import ErrorCode
 from cotidal.messages.rpc.apis import ApiKey
@@ -15,7 +21,12 @@ from cotidal.messages.rpc.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from cotidal.values import TopicPartition
+from cotidal.messages.rpc.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderTopicResult,
+)
+from cotidal.values import LeaderEpoch, Offset, TopicPartition
 
 P0, P1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
 BY_TIME = {-2: 5, -1: 100, 1000: 42, 9999: -1}
@@ -116,3 +127,29 @@ def test_the_wait_for_a_leader_ends_with_the_clusters_time(
     ):
         end_offsets(cluster, [P0])
     assert caught.value.error is ErrorCode.LEADER_NOT_AVAILABLE
+
+
+def test_the_end_for_who_reads_what_is_committed_is_asked_for_as_such(leader: Any) -> None:
+    with Cluster(leader.bootstrap) as cluster:
+        find_positions(cluster, {P0: -1}, read_committed=True)
+        find_positions(cluster, {P0: -1})
+    assert [each.isolation_level for each in leader.asked(ApiKey.LIST_OFFSETS)] == [1, 0]
+
+
+def test_the_end_of_an_epoch_is_asked_of_the_leader_as_a_consumer(leader: Any) -> None:
+    def ends(request: Any, _version: int) -> OffsetForLeaderEpochResponse:
+        (topic,) = request.topics
+        answers = tuple(
+            EpochEndOffset(0, of.partition, of.leader_epoch - 1, 40) for of in topic.partitions
+        )
+        return OffsetForLeaderEpochResponse(
+            topics=(OffsetForLeaderTopicResult(topic.topic, answers),)
+        )
+
+    leader.script(ApiKey.OFFSET_FOR_LEADER_EPOCH, ends)
+    with Cluster(leader.bootstrap) as cluster:
+        assert epoch_ends(cluster, {P0: LeaderEpoch(7)}) == {
+            P0: Position(Offset(40), LeaderEpoch(6))
+        }
+    [request] = leader.asked(ApiKey.OFFSET_FOR_LEADER_EPOCH)
+    assert request.replica_id == -1
