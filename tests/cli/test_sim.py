@@ -135,8 +135,8 @@ def test_a_campaign_that_is_broken_off_has_written_down_what_it_ran(
     monkeypatch.setattr("cotidal.cli.tally.RUNS_PER_LINE", 2)
     with contextlib.suppress(KeyboardInterrupt), Tally("runs.jsonl", "c") as tally:
         for seed in range(5):
-            tally.add(Outcome(seed, "calm", None, "", 0, 0, 10, 0, 0, 0, 0, {}, ()))
+            tally.add(Outcome(seed, "calm", None, "", 0, 0, 10, 12, 0, 0, 0, 0, {}, ()))
         assert len((here / "runs.jsonl").read_text().splitlines()) == 2
         raise KeyboardInterrupt
     (total,) = json.loads(said("tally", "runs.jsonl", "--json"))
-    assert (total["runs"], total["steps"]) == (5, 50)
+    assert (total["runs"], total["steps"], total["events"]) == (5, 50, 60)

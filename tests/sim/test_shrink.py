@@ -20,7 +20,7 @@ FULL = of_seed(8, PLANS["harsh"])
 
 def outcome_of(script: Script, *, broken: str | None, seconds: int = 999) -> Outcome:
     moment = seconds * 1_000_000
-    return Outcome(script.seed, "harsh", broken, "", moment, 0, 0, 0, 0, 0, 0, {}, ())
+    return Outcome(script.seed, "harsh", broken, "", moment, 0, 0, 0, 0, 0, 0, 0, {}, ())
 
 
 def judged(goes_wrong: Callable[[Script], bool]) -> Judge:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from cotidal.sim.run import Outcome
@@ -10,11 +12,11 @@ from cotidal.sim.totals import Part, add_up, line_of, parse_line, part_of
 
 def outcome(seed: int, *, broken: str | None = None, seen: tuple[str, ...] = ()) -> Outcome:
     met = dict.fromkeys(seen, 1)
-    return Outcome(seed, "harsh", broken, "", 0, 0, 100, 0, 0, 0, 0, met, ())
+    return Outcome(seed, "harsh", broken, "", 0, 0, 100, 130, 0, 0, 0, 0, met, ())
 
 
 def part(*seeds: tuple[int, int], plan: str = "harsh", commit: str = "a") -> Part:
-    return Part(plan, commit, "plain", seeds, 1_000, 2.0, (), {})
+    return Part(plan, commit, "plain", seeds, 1_000, 1_300, 2.0, (), {})
 
 
 def test_a_part_tells_its_seeds_as_ranges_whatever_order_they_ended_in() -> None:
@@ -22,7 +24,7 @@ def test_a_part_tells_its_seeds_as_ranges_whatever_order_they_ended_in() -> None
     made = part_of(ended, commit="a", build="plain", seconds=1.0)
     assert made.seeds == ((1, 3), (7, 9), (20, 20))
     assert made.runs == 7
-    assert made.steps == 700
+    assert (made.steps, made.events) == (700, 910)
 
 
 def test_a_part_names_the_seeds_that_failed_and_counts_the_runs_that_met_a_situation() -> None:
@@ -45,7 +47,8 @@ def test_another_line_is_refused(line: str) -> None:
 
 def test_a_seed_that_ran_twice_is_one_seed_and_two_runs() -> None:
     (total,) = add_up([part((1, 10)), part((6, 15), (40, 40), commit="b")])
-    assert (total.seeds, total.runs, total.steps, total.commits) == (16, 21, 2_000, 2)
+    assert (total.seeds, total.runs, total.commits) == (16, 21, 2)
+    assert (total.steps, total.events) == (2_000, 2_600)
 
 
 def test_plans_are_added_up_each_for_itself() -> None:
@@ -61,3 +64,9 @@ def test_what_too_few_runs_of_a_plan_have_met_is_missing() -> None:
     assert total.missing == ("a node comes back with an empty disk",)
     (total,) = add_up([few, few._replace(met={"a node comes back with an empty disk": 3})])
     assert total.missing == ()
+
+
+def test_lines_from_before_protocol_events_were_counted_can_be_read() -> None:
+    told = json.loads(line_of(part((1, 2))))
+    del told["events"]
+    assert parse_line(json.dumps(told)) == part((1, 2))._replace(events=0)

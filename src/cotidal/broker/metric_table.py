@@ -49,6 +49,8 @@ SECTIONS: Final[dict[str, tuple[Metric, ...]]] = {
         Metric("turns", _C, "Turns of the event loop that stepped the node"),
         Metric("loop_lag_seconds", _H, "Length of loop turns, and how late timers were", (),
                "kafka.network:type=SocketServer,name=NetworkProcessorAvgIdlePercent"),
+        Metric("protocol_events", _C, "Events and decisions of the protocol's machines, by machine",
+               ("machine",)),
         Metric("disk_jobs", _G, "Work waiting for a disk thread"),
         Metric("bound_fill_ratio", _G, "How full a bounded thing is, 1: no more goes in; by the "
                "name of its bound", ("bound",),

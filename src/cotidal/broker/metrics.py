@@ -119,6 +119,12 @@ class NodeMetrics:
             ],
             "throttles": [((key,), times) for key, (times, _) in tally.throttles.items()],
             "throttle_seconds": [((key,), ms / 1000) for key, (_, ms) in tally.throttles.items()],
+            "protocol_events": [
+                (("partition",), tally.partition_events),
+                (("quorum",), tally.quorum_events),
+                (("controller",), tally.controller_events),
+                (("coordinator",), tally.coordinator_events),
+            ],
             "replication_throttle_bytes": [((each.role,), each.rate) for each in vitals.throttles],
             "replication_throttle_bound_bytes": [
                 ((each.role,), each.bound) for each in vitals.throttles

@@ -80,7 +80,8 @@ def build() -> str:
 @click.argument("files", type=click.Path(), nargs=-1, required=True)
 @json_option
 def tally(files: tuple[str, ...], as_json: bool) -> None:
-    """Add up what `sim run --tally` wrote down: seeds, steps and failures of every plan.
+    """Add up what `sim run --tally` wrote down: seeds, steps of nodes, protocol events and
+    failures of every plan.
 
     A seed that ran twice, on another commit say, is one seed and two runs. Steps a second are of
     all processes together.
@@ -90,7 +91,17 @@ def tally(files: tuple[str, ...], as_json: bool) -> None:
         click.echo(json.dumps([total._asdict() for total in totals]))
         return
     print_table(
-        ("plan", "commits", "seeds", "runs", "steps", "steps/s", "failed", "met too rarely"),
+        (
+            "plan",
+            "commits",
+            "seeds",
+            "runs",
+            "steps",
+            "events",
+            "steps/s",
+            "failed",
+            "met too rarely",
+        ),
         [
             (
                 total.plan,
@@ -98,6 +109,7 @@ def tally(files: tuple[str, ...], as_json: bool) -> None:
                 total.seeds,
                 total.runs,
                 total.steps,
+                total.events,
                 round(total.steps / total.seconds) if total.seconds else None,
                 len(total.failed),
                 len(total.missing),

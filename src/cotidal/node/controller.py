@@ -78,6 +78,7 @@ def begin(state: NodeState, slot: Slot, owner: Owner) -> None:
             slot.connection.broker = NodeId(request.message.broker_id)
         end = state.quorum.machine.state.log.end_offset
         arguments += (Active(duty.duties, state.now, end, state.config.cluster_id),)
+    state.tally.controller_events += 1
     decision = decide(*arguments)
     propose(state, decision.records, Answer(slot, decision.reply))
 
@@ -118,6 +119,7 @@ def on_ticked(state: NodeState) -> None:
     while duty.controller is not None and duty.duties is not None and _leads(state):
         if periodic.next_deadline(duty.controller, duty.duties) > state.now:
             return
+        state.tally.controller_events += 1
         due = periodic.decide_due(duty.controller, duty.duties, state.now)
         if due.reply:
             state.out.append(Note("info", due.reply))

@@ -315,6 +315,7 @@ def on_marker(
     if shard.load_end is not None:
         shard.load_end = end_offset
         return
+    state.tally.coordinator_events += 1
     shard.machine.replay_end(ask.producer_id, committed=ask.committed)
     shard.end_offset = end_offset
 
@@ -405,7 +406,9 @@ def on_read_done(state: NodeState, loading: Loading, event: ReadDone) -> None:
         return
     for batch in read.batches:
         if batch.committed is not None:
+            state.tally.coordinator_events += 1
             shard.machine.replay_end(batch.producer_id, committed=batch.committed)
+        state.tally.coordinator_events += len(batch.records)
         for key, value in batch.records:
             shard.machine.replay(KeyedRecord(key, value), batch.producer_id)
     if read.unreadable:
@@ -435,6 +438,8 @@ def _unload(state: NodeState, partition: TopicPartition, shard: Shard) -> None:
 
 
 def _obey(state: NodeState, shard: Shard, acts: Acts) -> None:
+    """What a machine says to one thing that it was told."""
+    state.tally.coordinator_events += 1
     todo = deque(acts)
     while todo:
         act = todo.popleft()
@@ -490,6 +495,7 @@ def _append(state: NodeState, shard: Shard, write: Write) -> Refusal | None:
         error = _WHEN_NOT_WRITTEN.get(admitted.error, ErrorCode.UNKNOWN_SERVER_ERROR)
         return Refusal(error, admitted.text)
     producer_id = NO_PRODUCER_ID if transaction is None else transaction.producer_id
+    state.tally.coordinator_events += len(write.records)
     for record in write.records:
         shard.machine.replay(record, producer_id)
     shard.end_offset = admitted.next_offset
@@ -503,6 +509,7 @@ def _when_refused(state: NodeState, shard: Shard, then: object, refused: Refusal
         return ()
     if isinstance(then, Tell):
         return (Tell(then.waiter, refused),)
+    state.tally.coordinator_events += 1
     return shard.machine.on_refused(then, refused, _moment(state))
 
 

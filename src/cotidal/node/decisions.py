@@ -110,6 +110,7 @@ def activate(state: NodeState, epoch: LeaderEpoch) -> None:
     image = duty.committed.copy()
     for batch in state.quorum.tail:
         if not batch.control:
+            state.tally.controller_events += len(batch.records)
             for record in batch.records:
                 image.replay(cast("MetadataRecord", record))
     duty.epoch = epoch
@@ -153,6 +154,7 @@ def submit(state: NodeState, records: tuple[MetadataRecord, ...], then: Then) ->
 def on_placed(state: NodeState, proposal: Proposal, base_offset: Offset) -> None:
     duty = state.controller
     assert duty.controller is not None
+    state.tally.controller_events += len(proposal.records)
     for record in proposal.records:
         duty.controller.image.replay(record)
     end = Offset(base_offset + len(proposal.records))
@@ -225,6 +227,7 @@ def fence_refused(state: NodeState, probe: Probe) -> None:
     duty = state.controller
     if duty.controller is None or duty.duties is None:
         return
+    state.tally.controller_events += 1
     records = decide_refused(duty.controller, duty.duties.sessions, probe)
     if records:
         state.out.append(Note("info", f"fenced broker {probe.node_id}: nobody listens there"))

@@ -162,6 +162,8 @@ def begin(state: NodeState, slot: Slot, request: FetchRequest) -> None:
             NodeId(follower), api.fetcher_epoch(request, version), is_news=True
         )
     else:
+        # A follower's fetch is counted as what it tells its leader.
+        state.tally.partition_events += len(pending.partitions)
         if state.quotas.active:
             largest = quotas.fetch_bytes_max(state, slot.connection)
             pending.max_bytes = min(pending.max_bytes, largest)

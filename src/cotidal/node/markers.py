@@ -76,6 +76,7 @@ def _admit(state: NodeState, partition: TopicPartition, ask: MarkerAsk) -> Admit
     hosted = state.hosted.get(partition)
     if hosted is None:
         return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    state.tally.partition_events += 1
     try:
         verdict = admit_marker(hosted.replica, ask, state.wall)
     except AssertionError as fault:

@@ -473,6 +473,7 @@ class Node:
         if decider is None:
             return controller.create_elsewhere(self._state, slot, missing)
         records: list[Any] = []
+        self._state.tally.controller_events += len(missing)
         for name in missing:
             decided = decide_auto_create(decider, name)
             if not isinstance(decided, Refusal):

@@ -78,6 +78,7 @@ def take_offline(
         state.out.append(Note("error", f"{reason}; this replica is offline: {advice}"))
     hosted.damaged_at = damaged_at
     hosted.cutting = False
+    state.tally.partition_events += 1
     on_log_failed(replica, reason)
     fetchers.forget(state, replica.partition)
     state.isr_proposals.pop(replica.partition, None)

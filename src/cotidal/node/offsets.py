@@ -165,6 +165,7 @@ def begin_delete(state: NodeState, slot: Slot, request: DeleteRecordsRequest) ->
                 unknown = Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
                 results.append(delete_api.partition_refused(index, unknown))
                 continue
+            state.tally.partition_events += 1
             start = admit_delete(hosted.replica, Offset(asked.offset))
             if isinstance(start, Refusal):
                 results.append(delete_api.partition_refused(index, start))
@@ -183,6 +184,7 @@ def on_log_start_moved(state: NodeState, event: StartMoved) -> None:
     hosted = state.hosted_of(event.partition, event.topic_id)
     if hosted is None or not hosted.replica.opened:
         return
+    state.tally.partition_events += 1
     try:
         epochs_changed = on_start_moved(hosted.replica, event.start_offset)
     except AssertionError as fault:

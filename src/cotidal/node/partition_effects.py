@@ -55,6 +55,7 @@ def move(
     **named: P.kwargs,
 ) -> None:
     """Move a replica's machine, and obey what it says."""
+    state.tally.partition_events += 1
     replica = hosted.replica
     before = replica.high_watermark
     try:

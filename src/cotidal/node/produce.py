@@ -142,6 +142,7 @@ def on_log_appended(state: NodeState, event: Appended) -> None:
         if hosted.replica.offline_reason is None:
             fetchers.on_appended(state, hosted, event.end_offset)
         return
+    state.tally.partition_events += 1
     if event.append_time >= 0:
         hosted.stamps.append((event.end_offset, event.append_time))
     try:
@@ -218,6 +219,7 @@ def admit(
     by_coordinator: bool = False,
 ) -> Admitted | Refusal:
     """Give these batches their offsets; they are written at the end of the step."""
+    state.tally.partition_events += 1
     try:
         verdict = admit_batch(
             hosted.replica,

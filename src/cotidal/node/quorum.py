@@ -196,6 +196,7 @@ def start(state: NodeState, event: Started) -> None:
 
 def step(state: NodeState, event: qev.Event) -> None:
     state.control_moved = True
+    state.tally.quorum_events += 1
     for effect in state.quorum.machine.step(event, state.now):
         _obey(state, effect)
     place(state)
@@ -410,6 +411,7 @@ def _commit(state: NodeState, high_watermark: Offset) -> None:
             for place, each in enumerate(batch.records):
                 record = cast("MetadataRecord", each)
                 chronicle.on_record(state, record, Offset(batch.base_offset + place))
+                state.tally.controller_events += 1
                 image.replay(record)
                 records.append(record)
     lifecycle.on_committed(state, records)

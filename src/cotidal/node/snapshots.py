@@ -58,6 +58,7 @@ def load(state: NodeState, snapshot: MetadataSnapshot) -> None:
     image = Image()
     for batch in snapshot.batches:
         if not batch.control:
+            state.tally.controller_events += len(batch.records)
             for record in batch.records:
                 image.replay(cast("MetadataRecord", record))
     image.version += state.controller.committed.version  # others than those of any earlier image

@@ -1,4 +1,17 @@
-"""What a node counts of replication while it works. Pure: plain integers, read by a scrape."""
+"""What a node counts of replication while it works. Pure: plain integers, read by a scrape.
+
+A *protocol event* is one thing that a machine of core is told or has to decide:
+
+    partition     a batch, a marker or a deletion to admit; a partition of a consumer's fetch; how
+                  far a follower has got; a leader's answer; a log that grew, opened, was cut, moved
+                  its start or failed; a role; other members of the ISR, or of the cluster
+    quorum        an event of the voter or observer: a question, an answer, a write, a tick
+    controller    a request, or a duty, to decide; a record to replay, in either image
+    coordinator   a question, a tick, a commit; a record to replay
+
+However often it is looked at again it is one: a fetch that waits is counted when it comes, and a
+follower's as what it tells its leader.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +20,8 @@ class Tally:
     """Since the node started."""
 
     __slots__ = (
+        "controller_events",
+        "coordinator_events",
         "elections",
         "events_dropped",
         "events_written",
@@ -15,6 +30,8 @@ class Tally:
         "high_watermark_regressions",
         "isr_expands",
         "isr_shrinks",
+        "partition_events",
+        "quorum_events",
         "replicated_out_bytes",
         "throttles",
         "truncated_records",
@@ -43,6 +60,19 @@ class Tally:
         milliseconds."""
         self.events_written = 0
         self.events_dropped = 0
+        self.partition_events = 0
+        self.quorum_events = 0
+        self.controller_events = 0
+        self.coordinator_events = 0
+
+    @property
+    def protocol_events(self) -> int:
+        return (
+            self.partition_events
+            + self.quorum_events
+            + self.controller_events
+            + self.coordinator_events
+        )
 
     def throttled(self, quota: str, wait_ms: int) -> None:
         times, waited_ms = self.throttles.get(quota, (0, 0))

@@ -14,6 +14,7 @@ import gc
 import multiprocessing
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from time import process_time
 from typing import Final, NamedTuple
 
 from cotidal.sim.plan import PLANS, Plan
@@ -27,6 +28,9 @@ class Summary(NamedTuple):
     plan: str
     runs: int
     steps: int
+    events: int
+    cpu_seconds: float
+    """Of all processes together."""
     acknowledged: int
     read: int
     failures: tuple[Outcome, ...]
@@ -46,10 +50,13 @@ def campaign(
 ) -> Summary:
     """Run all seeds; ``on_outcome`` is told of each as it ends."""
     tally = Tally()
-    steps = acknowledged = read = 0
+    steps = events = acknowledged = read = 0
+    cpu_seconds = 0.0
     failures: list[Outcome] = []
-    for outcome in _outcomes(list(seeds), plan.name, processes):
+    for outcome, took in _outcomes(list(seeds), plan.name, processes):
+        cpu_seconds += took
         steps += outcome.steps
+        events += outcome.events
         acknowledged += outcome.acknowledged
         read += outcome.read
         tally.add(outcome.seen)
@@ -62,6 +69,8 @@ def campaign(
         plan.name,
         tally.runs,
         steps,
+        events,
+        cpu_seconds,
         acknowledged,
         read,
         tuple(failures),
@@ -70,7 +79,7 @@ def campaign(
     )
 
 
-def _outcomes(seeds: list[int], plan: str, processes: int) -> Iterator[Outcome]:
+def _outcomes(seeds: list[int], plan: str, processes: int) -> Iterator[tuple[Outcome, float]]:
     tasks = [(seed, plan) for seed in seeds]
     if processes <= 1:
         with _calm_collector():
@@ -81,11 +90,13 @@ def _outcomes(seeds: list[int], plan: str, processes: int) -> Iterator[Outcome]:
         yield from pool.imap_unordered(_run, tasks)
 
 
-def _run(task: tuple[int, str]) -> Outcome:
+def _run(task: tuple[int, str]) -> tuple[Outcome, float]:
+    """With the seconds of CPU that it took."""
     seed, plan = task
+    begun = process_time()
     outcome = run(seed, PLANS[plan])
     gc.collect()  # its world goes round in circles
-    return outcome
+    return outcome, process_time() - begun
 
 
 def _calm() -> None:

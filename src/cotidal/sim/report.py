@@ -35,11 +35,14 @@ def story(outcome: Outcome, lines: int) -> Iterator[str]:
 
 
 def summary(found: Summary, seconds: float) -> Iterator[str]:
-    rate = found.steps / seconds if seconds else 0
+    cpu = found.cpu_seconds or 1.0
     yield (
         f"{found.runs:,} runs of plan {found.plan}: {len(found.failures)} failed;"
-        f" {found.steps:,} steps of nodes ({rate:,.0f} a second), {found.acknowledged:,} batches"
-        f" acknowledged, {found.read:,} read"
+        f" {found.acknowledged:,} batches acknowledged, {found.read:,} read"
+    )
+    yield (
+        f"  {found.events:,} protocol events ({found.events / cpu:,.0f} a second of CPU) in"
+        f" {found.steps:,} steps of nodes ({found.steps / cpu:,.0f}), {seconds:,.1f} s"
     )
     first: dict[str, list[int]] = {}
     for outcome in found.failures:

@@ -58,6 +58,9 @@ class Outcome(NamedTuple):
     faults_us: int
     """When the schedule's time began."""
     steps: int
+    """Events that nodes were stepped with."""
+    events: int
+    """What the machines in them were told or had to decide (node/tally.py)."""
     sent: int
     acknowledged: int
     unknown: int
@@ -302,6 +305,7 @@ class Run:
             self.world.now,
             self.faults_us,
             self.world.steps,
+            self.world.events,
             history.sent,
             history.acknowledged,
             history.unknown,

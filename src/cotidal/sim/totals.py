@@ -25,6 +25,8 @@ class Part(NamedTuple):
     seeds: tuple[tuple[int, int], ...]
     """Ranges, first and last: seeds end in no particular order."""
     steps: int
+    events: int
+    """Of the protocol; 0 where nobody counted them yet."""
     seconds: float
     """How long they took, however many processes there were."""
     failed: tuple[int, ...]
@@ -48,6 +50,7 @@ def part_of(outcomes: Sequence[Outcome], *, commit: str, build: str, seconds: fl
         build,
         tuple(_ranges(outcome.seed for outcome in outcomes)),
         sum(outcome.steps for outcome in outcomes),
+        sum(outcome.events for outcome in outcomes),
         round(seconds, 3),
         tuple(sorted(outcome.seed for outcome in outcomes if outcome.broken is not None)),
         dict(sorted(met.items())),
@@ -68,6 +71,7 @@ def parse_line(line: str) -> Part:
             str(told["build"]),
             tuple((int(first), int(last)) for first, last in told["seeds"]),
             int(told["steps"]),
+            int(told.get("events", 0)),
             float(told["seconds"]),
             tuple(int(seed) for seed in told["failed"]),
             {str(situation): int(runs) for situation, runs in told["met"].items()},
@@ -85,6 +89,7 @@ class Total(NamedTuple):
     """Different ones."""
     runs: int
     steps: int
+    events: int
     seconds: float
     failed: tuple[int, ...]
     missing: tuple[str, ...]
@@ -111,6 +116,7 @@ def _total(plan: str, parts: Sequence[Part]) -> Total:
         _different(each for part in parts for each in part.seeds),
         runs,
         sum(part.steps for part in parts),
+        sum(part.events for part in parts),
         sum(part.seconds for part in parts),
         tuple(sorted({seed for part in parts for seed in part.failed})),
         missed(plan, met, runs),

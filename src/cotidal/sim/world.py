@@ -58,6 +58,8 @@ class World(Watcher):
         self.watchers: list[Watcher] = []
         self.steps = 0
         """Events that nodes have been stepped with."""
+        self._events_before = 0
+        """Of processes that have ended."""
         self._client_hosts = 0
         self.cluster_id = "sim"
         self._make_machines()
@@ -112,6 +114,11 @@ class World(Watcher):
     def run_for(self, micros: int) -> None:
         self.agenda.run_until(self.agenda.now + micros)
 
+    @property
+    def events(self) -> int:
+        """Protocol events of all nodes so far (node/tally.py)."""
+        return self._events_before + sum(each.node.tally.protocol_events for each in self.running)
+
     # Nodes
 
     @property
@@ -163,6 +170,7 @@ class World(Watcher):
     def _on_end(self, process: Process, reason: str) -> None:
         machine = process.machine
         machine.process = None
+        self._events_before += process.node.tally.protocol_events
         if self.network.has_power(machine.host):
             self.network.process_died(machine.host)
         machine.files.crash()
