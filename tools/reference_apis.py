@@ -31,10 +31,6 @@ NOT_SERVED: Final[Mapping[str, str]] = {
     "BrokerHeartbeat AllocateProducerIds ControllerRegistration AssignReplicasToDirs",
     "requests are passed on without it": "Envelope",
     "a replica stays in its log directory": "AlterReplicaLogDirs",
-    "no authentication": "SaslHandshake SaslAuthenticate DescribeUserScramCredentials "
-    "AlterUserScramCredentials CreateDelegationToken RenewDelegationToken ExpireDelegationToken "
-    "DescribeDelegationToken",
-    "no authorization": "DescribeAcls CreateAcls DeleteAcls",
     "no telemetry from clients": "GetTelemetrySubscriptions PushTelemetry",
 }
 """Why an API of Kafka's is not served."""

@@ -12,26 +12,37 @@ from cotidal.messages.rpc import (
     alter_configs,
     alter_partition,
     alter_partition_reassignments,
+    alter_user_scram_credentials,
     api_versions,
     assign_replicas_to_dirs,
     broker_heartbeat,
     broker_registration,
     controller_registration,
+    create_acls,
+    create_delegation_token,
     create_partitions,
     create_topics,
+    delete_acls,
     delete_topics,
+    describe_acls,
     describe_client_quotas,
     describe_cluster,
     describe_configs,
+    describe_delegation_token,
     describe_producers,
     describe_quorum,
     describe_topic_partitions,
+    describe_user_scram_credentials,
     elect_leaders,
+    expire_delegation_token,
     find_coordinator,
     incremental_alter_configs,
     list_config_resources,
     list_partition_reassignments,
     metadata,
+    renew_delegation_token,
+    sasl_authenticate,
+    sasl_handshake,
     unregister_broker,
     update_features,
 )
@@ -91,6 +102,41 @@ def requests_between_nodes(key: int, version: int):
                 yield assign_replicas_to_dirs.AssignReplicasToDirsRequest(
                     1, epoch, (directory(NO_SUCH, topics),)
                 )
+
+
+def requests_about_security(key: int):
+    """As below, of what is answered as by a cluster without security."""
+    match key:
+        case 17:
+            yield sasl_handshake.SaslHandshakeRequest("PLAIN")
+        case 29:
+            yield describe_acls.DescribeAclsRequest()
+        case 30:
+            yield create_acls.CreateAclsRequest((create_acls.AclCreation(),) * 2)
+        case 31:
+            yield delete_acls.DeleteAclsRequest((delete_acls.DeleteAclsFilter(),) * 2)
+        case 36:
+            yield sasl_authenticate.SaslAuthenticateRequest(b"secret")
+        case 38:
+            yield create_delegation_token.CreateDelegationTokenRequest()
+            yield create_delegation_token.CreateDelegationTokenRequest("User", "alice")
+        case 39:
+            yield renew_delegation_token.RenewDelegationTokenRequest()
+        case 40:
+            yield expire_delegation_token.ExpireDelegationTokenRequest()
+        case 41:
+            yield describe_delegation_token.DescribeDelegationTokenRequest()
+        case 50:
+            yield describe_user_scram_credentials.DescribeUserScramCredentialsRequest(None)
+            yield describe_user_scram_credentials.DescribeUserScramCredentialsRequest(
+                (describe_user_scram_credentials.UserName("nobody"),)
+            )
+        case 51:
+            upsertion = alter_user_scram_credentials.ScramCredentialUpsertion
+            yield alter_user_scram_credentials.AlterUserScramCredentialsRequest(
+                (alter_user_scram_credentials.ScramCredentialDeletion("nobody", 1),),
+                (upsertion("alice", 1, 4096, b"salt", b"password"),),
+            )
 
 
 def requests(key: int, version: int):
@@ -244,7 +290,7 @@ SERVED = [
 @pytest.mark.parametrize(("key", "version"), SERVED)
 def test_every_answer_can_be_written_in_its_version(cluster, asked, encodes, key, version):
     module = handler(key)
-    asked_for = list(requests(key, version))
+    asked_for = [*requests(key, version), *requests_about_security(key)]
     assert asked_for
     for request in asked_for:
         if APIS[key].owner is Owner.CONTROLLER:

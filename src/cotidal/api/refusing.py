@@ -13,6 +13,7 @@ from cotidal.messages.rpc import (
     alter_configs,
     alter_partition,
     alter_partition_reassignments,
+    alter_user_scram_credentials,
     assign_replicas_to_dirs,
     broker_heartbeat,
     broker_registration,
@@ -65,6 +66,15 @@ def not_controller(api_key: int, request: object) -> object:
                         ),
                     )
                     for entry in request.entries
+                )
+            )
+        case alter_user_scram_credentials.AlterUserScramCredentialsRequest():
+            gone, new = request.deletions, request.upsertions
+            users = dict.fromkeys([*(each.name for each in gone), *(each.name for each in new)])
+            return alter_user_scram_credentials.AlterUserScramCredentialsResponse(
+                results=tuple(
+                    alter_user_scram_credentials.AlterUserScramCredentialsResult(name, _ERROR, _WHY)
+                    for name in users
                 )
             )
         case _:

@@ -1,0 +1,25 @@
+"""ExpireDelegationToken (key 40), versions 1-2.
+
+Answered as Kafka does on a connection without authentication: not allowed (KIP-48).
+
+Not there: delegation tokens.
+"""
+
+from __future__ import annotations
+
+from cotidal.api.asked import Asked
+from cotidal.api.create_delegation_token import NO_TIME
+from cotidal.api.view import View
+from cotidal.errors import ErrorCode
+from cotidal.messages.rpc.expire_delegation_token import (
+    ExpireDelegationTokenRequest,
+    ExpireDelegationTokenResponse,
+)
+
+
+def answer(
+    request: ExpireDelegationTokenRequest, asked: Asked, view: View
+) -> ExpireDelegationTokenResponse:
+    return ExpireDelegationTokenResponse(
+        error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, expiry_timestamp_ms=NO_TIME
+    )
