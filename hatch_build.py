@@ -44,6 +44,7 @@ ROOMS: Final = (
     "core/cluster/*.py",
     "core/cluster/decide/*.py",
     "core/groups/*.py",
+    "core/groups/consumer/*.py",
     "core/partition/*.py",
     "core/quorum/*.py",
     "api/*.py",

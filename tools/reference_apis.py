@@ -19,7 +19,6 @@ from reference_table import code, table
 KAFKA: Final = {key: api for key, api in KNOWN.items() if key not in OURS}
 
 NOT_SERVED: Final[Mapping[str, str]] = {
-    "groups use the classic protocol": "ConsumerGroupHeartbeat ConsumerGroupDescribe",
     "no share groups": "ShareGroupHeartbeat ShareGroupDescribe ShareFetch ShareAcknowledge "
     "InitializeShareGroupState ReadShareGroupState WriteShareGroupState DeleteShareGroupState "
     "ReadShareGroupStateSummary DescribeShareGroupOffsets AlterShareGroupOffsets "

@@ -18,7 +18,6 @@ from cotidal.settings import Dynamic, OneOf, Range, ReplicaPairs, Setting
 from reference_table import code, table
 
 _NOT_YET: Final = "not read yet: a fixed value holds"
-_CLASSIC: Final = "groups use the classic protocol; KIP-848 is not served yet"
 _NEWEST_TWO: Final = "the newest two snapshots are kept, and the log from the older one on"
 _NO_LEVELS: Final = "each compression has one level here"
 _FIXED: Final = "the bound is fixed; see limits"
@@ -40,9 +39,6 @@ PENDING: Final[Mapping[str, str]] = {
     "max.connection.creation.rate": "connections are bounded in number, not in their rate",
     "offsets.topic.compression.codec": "records of groups are small, and written as they are",
     "group.coordinator.append.*": "records are written with the step that decides them",
-    "group.coordinator.rebalance.*": _CLASSIC,
-    "group.consumer.*": _CLASSIC,
-    "consumer.*": _CLASSIC,
     "transaction.state.log.load.buffer.size": "offsets.load.buffer.size holds for both kinds",
     "transaction.remove.*": "looked at together with transactions that take too long",
     "transaction.two.phase.*": "a transaction cannot be prepared by its client",

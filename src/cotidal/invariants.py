@@ -86,6 +86,7 @@ COMMITS_KEPT: Final = (
     " or expires"
 )
 ONE_OWNER: Final = "in one generation of a group no partition has two owners"
+EPOCHS_ORDERED: Final = "no member is ahead of its group's target, and no target of its group"
 GENERATIONS_ASCEND: Final = "the generations in which a member gets assignments never go back"
 MEMBERS_KEPT: Final = "a member that heartbeats in time stays one, wherever the coordinator is"
 

@@ -35,6 +35,38 @@ COORDINATOR_LOAD_BYTES: Final = 64 * KIB
 COORDINATOR_HELD_MAX: Final = 1_000
 """Questions that wait for one coordinator to load its log; the rest is refused at once."""
 
+CONSUMER_GROUP_MEMBERS_MAX: Final = 10_000
+"""Members of one group of the consumer protocol, if group.consumer.max.size does not say less. Each
+change makes a target for all of them: about 20 ms with so many."""
+
+CONSUMER_RECORDS_PER_WRITE: Final = 1_000
+"""Records of one batch that a consumer group's change is cut into: below the largest batch unless a
+member has thousands of partitions, and one batch for all groups of usual size."""
+
+PATTERN_LENGTH_MAX: Final = 1_000
+"""Characters of an expression that a consumer subscribes with."""
+
+PATTERN_DEPTH_MAX: Final = 50
+"""Groups inside groups of an expression: far more than a person can read, and far below what
+Python can go down."""
+
+PATTERN_REPEAT_MAX: Final = 1_000
+"""Of ``x{n}``: RE2's bound."""
+
+PATTERN_PLACES_MAX: Final = 2_000
+"""Places of an expression: what one character can cost while nothing about it is remembered, about
+1 ms. ``.{249}``, as long as a name can be, has 250."""
+
+PATTERN_MOVES_MAX: Final = 5_000
+"""Moves of one expression that are remembered; then it begins anew."""
+
+PATTERNS_KEPT_MAX: Final = 1_000
+"""Compiled expressions of one coordinator; then it begins anew."""
+
+PATTERN_MATCH_GAP_MS: Final = 1_000
+"""Between two times that a group's expressions are held against all topics. Kafka waits ten times
+as long; a new topic should not have to."""
+
 EVENTS_QUEUED_MAX: Final = 10_000
 """Happenings that wait to be written to __cotidal_events: about 4 MB. The death of a broker is two
 for each of its partitions; what does not fit is dropped, and counted."""

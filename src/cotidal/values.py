@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterable
-from typing import Final, NamedTuple, NewType
+from collections.abc import Hashable, Iterable
+from typing import Final, NamedTuple, NewType, TypeVar
 
 NodeId = NewType("NodeId", int)
 """A broker or controller. ``NO_NODE`` where there is none (a partition without leader)."""
@@ -48,13 +48,17 @@ class TopicPartition(NamedTuple):
         return f"{self.topic}-{self.partition}"
 
 
-def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, tuple[int, ...]]:
+TopicT = TypeVar("TopicT", bound=Hashable)
+"""A topic's name, or its id."""
+
+
+def by_topic(partitions: Iterable[tuple[TopicT, int]]) -> dict[TopicT, tuple[int, ...]]:
     """As most requests name partitions: topic by topic, each in the order in which it first came.
 
     >>> by_topic([TopicPartition("a", 2), TopicPartition("b", 0), TopicPartition("a", 1)])
     {'a': (2, 1), 'b': (0,)}
     """
-    found: dict[str, list[int]] = {}
+    found: dict[TopicT, list[int]] = {}
     for topic, partition in partitions:
         found.setdefault(topic, []).append(partition)
     return {topic: tuple(numbers) for topic, numbers in found.items()}

@@ -6,13 +6,16 @@ a producer's transaction. ``move`` is a failover: another coordinator reads what
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from cotidal.core.coordinator import (
     Acts,
+    Await,
     InTransaction,
     KeyedRecord,
     Moment,
+    Order,
     Tell,
     Waiter,
     Write,
@@ -32,6 +35,7 @@ from cotidal.core.groups.asks import (
 )
 from cotidal.core.groups.coordinator import GroupCoordinator
 from cotidal.core.groups.state import GroupRules
+from cotidal.core.groups.surroundings import KnownTopic
 from cotidal.core.machine import Entropy
 from cotidal.errors import ErrorCode, Refusal
 from cotidal.values import (
@@ -40,6 +44,7 @@ from cotidal.values import (
     ProducerEpoch,
     ProducerId,
     TopicPartition,
+    Uuid,
     WallMillis,
 )
 
@@ -70,16 +75,56 @@ class Ended(NamedTuple):
     committed: bool
 
 
+class Topics:
+    """Implements ``core.groups.surroundings.Surroundings``: topics that a test makes."""
+
+    def __init__(self, **counts: int) -> None:
+        self.version = 1
+        self._known: dict[str, KnownTopic] = {}
+        self.session_ms, self.heartbeat_ms = 10_000, 1_000
+        for name, count in counts.items():
+            self.set(name, count)
+
+    def set(self, name: str, count: int) -> None:
+        """It has so many partitions now; 0: it is deleted."""
+        self.version += 1
+        if count:
+            self._known[name] = KnownTopic(name, topic_id(name), count)
+        else:
+            del self._known[name]
+
+    def topic(self, name: str) -> KnownTopic | None:
+        return self._known.get(name)
+
+    def topic_name(self, wanted: Uuid) -> str | None:
+        return next((each.name for each in self._known.values() if each.topic_id == wanted), None)
+
+    def topic_names(self) -> Iterable[str]:
+        return tuple(self._known)
+
+    def session_timeout_ms(self, group_id: str) -> int:
+        return self.session_ms
+
+    def heartbeat_interval_ms(self, group_id: str) -> int:
+        return self.heartbeat_ms
+
+
+def topic_id(name: str) -> Uuid:
+    return Uuid(name.encode().ljust(16, b"."))
+
+
 class GroupBench:
     def __init__(
         self,
         rules: GroupRules = RULES,
         log: tuple[Write | Ended, ...] = (),
         now: int = 1_000,
+        topics: Topics | None = None,
     ) -> None:
         self.rules = rules
         self.now = now
-        self.machine = GroupCoordinator(rules, Entropy(7))
+        self.topics = Topics() if topics is None else topics
+        self.machine = GroupCoordinator(rules, Entropy(7), self.topics)
         self.log: list[Write | Ended] = []
         self.holds = False
         self.refuses: Refusal | None = None
@@ -142,16 +187,22 @@ class GroupBench:
 
     def move(self) -> GroupBench:
         """The coordinator is another one now."""
-        return GroupBench(self.rules, tuple(self.log), self.now)
+        return GroupBench(self.rules, tuple(self.log), self.now, self.topics)
 
     def _obey(self, acts: Acts) -> None:
         for act in acts:
+            assert not isinstance(act, Order)
             if isinstance(act, Tell):
                 self._answer(act)
+            elif isinstance(act, Await):
+                assert not self.holds
+                self._obey(self.machine.on_committed(act.then, self._at()))
             elif self.refuses is not None:
                 self._refuse(act, self.refuses)
             else:
                 self._replay(act)
+                for group in self.machine.groups.image.consumers.values():
+                    group.check()
                 if self.holds:
                     self.held.append(act)
                 else:

@@ -2,9 +2,8 @@
 
 KIP-62 rebalance time-out from 1 on (version 0: the session's), KIP-345 static members from 5,
 KIP-394 an id is given before a member joins from 4, KIP-559 protocol type in the answer from 7,
-KIP-800 a reason from 8, KIP-814 a leader that need not assign from 9.
-
-Not there: joining a group of the consumer protocol (KIP-848).
+KIP-800 a reason from 8, KIP-814 a leader that need not assign from 9. A member of a group that
+others have upgraded to the consumer protocol (KIP-848) goes on with this one.
 """
 
 from __future__ import annotations

@@ -5,8 +5,6 @@ Every broker lists the groups that it coordinates. States and types are asked fo
 
 from __future__ import annotations
 
-from typing import Final
-
 from cotidal.api.asked import Asked
 from cotidal.api.coordination import Answered, Part
 from cotidal.api.view import View
@@ -17,8 +15,6 @@ from cotidal.messages.rpc.list_groups import (
     ListGroupsRequest,
     ListGroupsResponse,
 )
-
-CLASSIC: Final = "classic"
 
 
 def parts(request: ListGroupsRequest, asked: Asked, view: View) -> tuple[Part | Answered, ...]:
@@ -35,8 +31,8 @@ def response(request: ListGroupsRequest, asked: Asked, answers: list[object]) ->
         assert isinstance(answer, GroupsListed)
         for group in answer.groups:
             wanted = not states or group.state.lower() in states
-            if wanted and (not types or CLASSIC in types):
+            if wanted and (not types or group.kind in types):
                 listed.append(
-                    ListedGroup(group.group_id, group.protocol_type, group.state, CLASSIC)
+                    ListedGroup(group.group_id, group.protocol_type, group.state, group.kind)
                 )
     return ListGroupsResponse(groups=tuple(listed))

@@ -1,10 +1,9 @@
 """OffsetCommit (key 8), versions 2-10.
 
 Versions up to 4 may ask for an expiry of their own, KIP-320 leader epochs from 6 on, KIP-345 static
-members from 7, KIP-848 a group that is not there has an error of its own from 9, KIP-516 topics by
-id in 10.
-
-Not there: members of the consumer protocol (KIP-848).
+members from 7, KIP-848 members of the consumer protocol, and an error for a group that is not
+there, from 9, KIP-516 topics by id in 10. A member that has not heard of its newest epoch may
+commit what it has held since before (KIP-1251).
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from cotidal.values import TopicPartition
 
 AnyTopic: TypeAlias = OffsetCommitRequestTopic | TxnOffsetCommitRequestTopic
 
-GROUP_NOT_FOUND_SINCE: Final = 9
+MEMBER_EPOCHS_SINCE: Final = 9
 TOPIC_IDS_SINCE: Final = 10
 
 
@@ -44,9 +43,10 @@ def parts(request: OffsetCommitRequest, asked: Asked, view: View) -> tuple[Part 
         instance_id=request.group_instance_id,
         commits=commits(names, request.topics, view),
         retention_ms=retention if retention >= 0 else None,
+        knows_epochs=asked.api_version >= MEMBER_EPOCHS_SINCE,
         without_group=(
             ErrorCode.GROUP_ID_NOT_FOUND
-            if asked.api_version >= GROUP_NOT_FOUND_SINCE
+            if asked.api_version >= MEMBER_EPOCHS_SINCE
             else ErrorCode.ILLEGAL_GENERATION
         ),
     )

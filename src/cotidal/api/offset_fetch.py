@@ -2,10 +2,8 @@
 
 No topics named: all that the group has (null, from 2 on). KIP-320 leader epochs from 5, KIP-447
 stable offsets from 7: none that an open transaction may be about to replace (T21). KIP-709 several
-groups from 8, KIP-516 topics by id in 10. Up to 7 there is one group; version 1 has no error of its
-own for it.
-
-Not there: members of the consumer protocol, whose epoch would be checked (KIP-848, from 9).
+groups from 8, KIP-848 members of the consumer protocol, whose epoch is checked, from 9, KIP-516
+topics by id in 10. Up to 7 there is one group; version 1 has no error of its own for it.
 """
 
 from __future__ import annotations
@@ -57,15 +55,16 @@ def parts(request: OffsetFetchRequest, asked: Asked, view: View) -> tuple[Part |
 
 
 def _group_part(group: OffsetFetchRequestGroup, by_id: bool, view: View, *, stable: bool) -> Part:
+    asks = FetchOffsets(group.group_id, None, stable, group.member_id, group.member_epoch)
     if group.topics is None:
-        return Part(group.group_id, FetchOffsets(group.group_id, None, stable))
+        return Part(group.group_id, asks)
     names = view.image.topic_names
     named = tuple(
         TopicPartition(names.get(topic.topic_id, "") if by_id else topic.name, partition)
         for topic in group.topics
         for partition in topic.partition_indexes
     )
-    return Part(group.group_id, FetchOffsets(group.group_id, named, stable))
+    return Part(group.group_id, asks._replace(partitions=named))
 
 
 def response(

@@ -137,6 +137,8 @@ _TABLE: Final = (
     Api(ApiKey.UNREGISTER_BROKER, "UnregisterBroker", 0, 0, Owner.CONTROLLER, True),
     Api(ApiKey.DESCRIBE_TRANSACTIONS, "DescribeTransactions", 0, 0, Owner.COORDINATOR),
     Api(ApiKey.LIST_TRANSACTIONS, "ListTransactions", 0, 2, Owner.COORDINATOR),
+    Api(ApiKey.CONSUMER_GROUP_HEARTBEAT, "ConsumerGroupHeartbeat", 0, 1, Owner.COORDINATOR),
+    Api(ApiKey.CONSUMER_GROUP_DESCRIBE, "ConsumerGroupDescribe", 0, 1, Owner.COORDINATOR),
     Api(ApiKey.LIST_CONFIG_RESOURCES, "ListConfigResources", 0, 1, Owner.BROKER),
     Api(ApiKey.DESCRIBE_TOPIC_PARTITIONS, "DescribeTopicPartitions", 0, 0, Owner.BROKER),
     Api(ApiKey.ADD_RAFT_VOTER, "AddRaftVoter", 0, 1, Owner.QUORUM, True),

@@ -108,6 +108,68 @@ class Left(NamedTuple):
     """For each of the members."""
 
 
+# Members of the consumer protocol (KIP-848)
+
+
+class ConsumerBeat(NamedTuple):
+    """Everything a member of a consumer group ever says. None: as before."""
+
+    group_id: str
+    member_id: str
+    epoch: int
+    """0: it joins; -1: it leaves; -2: a static member leaves for now."""
+    instance_id: str | None
+    rack_id: str | None
+    client_id: str
+    client_host: str
+    rebalance_timeout_ms: int
+    """-1: as before."""
+    topics: tuple[str, ...] | None
+    regex: str | None
+    assignor: str | None
+    owned: tuple[tuple[Uuid, int], ...] | None
+
+    @property
+    def is_full(self) -> bool:
+        """It says everything: it may not know what it was last told."""
+        subscribes = self.topics is not None or self.regex is not None
+        return self.rebalance_timeout_ms >= 0 and subscribes and self.owned is not None
+
+
+class ConsumerBeaten(NamedTuple):
+    member_id: str
+    epoch: int
+    heartbeat_interval_ms: int
+    assignment: tuple[tuple[Uuid, int], ...] | None
+    """None: as before."""
+
+
+class DescribeConsumers(NamedTuple):
+    group_id: str
+
+
+class DescribedConsumer(NamedTuple):
+    member_id: str
+    instance_id: str | None
+    rack_id: str | None
+    epoch: int
+    client_id: str
+    client_host: str
+    topics: tuple[str, ...]
+    regex: str | None
+    assignment: tuple[tuple[Uuid, int], ...]
+    target: tuple[tuple[Uuid, int], ...]
+    is_classic: bool
+
+
+class ConsumersDescribed(NamedTuple):
+    state: str
+    epoch: int
+    target_epoch: int
+    assignor: str
+    members: tuple[DescribedConsumer, ...]
+
+
 # Offsets
 
 
@@ -128,6 +190,8 @@ class CommitOffsets(NamedTuple):
     commits: tuple[Commit, ...]
     retention_ms: int | None = None
     """An expiry of its own; clients of long ago ask for it."""
+    knows_epochs: bool = True
+    """Of a version that members of the consumer protocol may commit with."""
     without_group: ErrorCode = ErrorCode.GROUP_ID_NOT_FOUND
     """What a member of a group is told that does not exist."""
     transaction: InTransaction | None = None
@@ -145,6 +209,9 @@ class FetchOffsets(NamedTuple):
     """None: all that the group has."""
     require_stable: bool = False
     """Tell no offset that a transaction may be about to replace (T21)."""
+    member_id: str | None = None
+    epoch: int = -1
+    """Of a member of the consumer protocol, who is told nothing in another one."""
 
 
 class OffsetsFetched(NamedTuple):
@@ -198,6 +265,7 @@ class GroupListed(NamedTuple):
     group_id: str
     protocol_type: str
     state: str
+    kind: str = "classic"
 
 
 class GroupsListed(NamedTuple):
@@ -217,6 +285,8 @@ Ask: TypeAlias = (
     | Sync
     | Beat
     | Leave
+    | ConsumerBeat
+    | DescribeConsumers
     | CommitOffsets
     | FetchOffsets
     | DeleteOffsets

@@ -2,49 +2,57 @@
 
 A replicated machine (core/coordinator.py): what it writes are Kafka's own records, so a coordinator
 of Apache Kafka can take over, and the other way round. The rules are in docs/spec/groups.md.
+Groups are of the classic protocol (membership.py, rebalance.py, assignment.py) or of the consumer
+protocol (consumer/); offsets are kept for both alike.
 
-Not there: the consumer protocol (KIP-848), share and streams groups.
+Not there: share and streams groups.
 """
 
 from __future__ import annotations
 
 from typing import assert_never
 
-from cotidal.core.coordinator import Acts, KeyedRecord, Moment, Tell, Waiter
-from cotidal.core.groups import assignment, membership, offsets, rebalance
+from cotidal.core.coordinator import Acts, KeyedRecord, Moment, Waiter
+from cotidal.core.groups import assignment, description, membership, offsets, rebalance
 from cotidal.core.groups.asks import (
     Ask,
     Beat,
     CommitOffsets,
+    ConsumerBeat,
     DeleteGroup,
     DeleteOffsets,
+    DescribeConsumers,
     DescribeGroup,
     FetchOffsets,
     ForgetTopics,
-    GroupDeleted,
-    GroupDescribed,
-    GroupListed,
-    GroupsListed,
     Join,
     Leave,
     ListGroups,
     Sync,
 )
-from cotidal.core.groups.group import ClassicGroup, State
-from cotidal.core.groups.image import group_record, offset_record
+from cotidal.core.groups.consumer import classic_members, conversion, heartbeat, leaving, sessions
+from cotidal.core.groups.consumer.records import group_tombstones
+from cotidal.core.groups.group import ClassicGroup
+from cotidal.core.groups.offsets import write_away
 from cotidal.core.groups.state import (
     JOINING,
     SYNCING,
     Assigned,
+    Downgraded,
     GroupRules,
     Groups,
     NoMore,
     Replaced,
     Then,
 )
+from cotidal.core.groups.surroundings import Surroundings
 from cotidal.core.machine import Entropy
-from cotidal.errors import ErrorCode, Refusal
-from cotidal.messages.records.group import GroupMetadataKey
+from cotidal.errors import Refusal
+from cotidal.messages.records.group import (
+    ConsumerGroupMetadataKey,
+    GroupMetadataKey,
+    GroupMetadataValue,
+)
 from cotidal.values import NO_PRODUCER_ID, Millis, ProducerId
 
 
@@ -53,8 +61,8 @@ class GroupCoordinator:
 
     __slots__ = ("_groups",)
 
-    def __init__(self, rules: GroupRules, entropy: Entropy) -> None:
-        self._groups = Groups(rules, entropy)
+    def __init__(self, rules: GroupRules, entropy: Entropy, surroundings: Surroundings) -> None:
+        self._groups = Groups(rules, entropy, surroundings)
 
     @property
     def groups(self) -> Groups:
@@ -64,8 +72,16 @@ class GroupCoordinator:
     def replay(self, record: KeyedRecord, producer_id: ProducerId = NO_PRODUCER_ID) -> None:
         groups = self._groups
         groups.image.replay(record, producer_id)
-        if isinstance(record.key, GroupMetadataKey) and record.value is None:
-            groups.live.pop(record.key.group, None)
+        match record:
+            case (GroupMetadataKey(group), None):
+                groups.live.pop(group, None)
+            case (GroupMetadataKey(group), GroupMetadataValue() as told):
+                if group not in groups.live:  # one that was of the consumer protocol until now
+                    groups.live[group] = ClassicGroup.load(group, told)
+            case (ConsumerGroupMetadataKey(group), None):
+                groups.seen.pop(group, None)
+            case _:
+                pass
 
     def replay_end(self, producer_id: ProducerId, *, committed: bool) -> None:
         self._groups.image.pending.end(producer_id, self._groups.image.offsets, committed=committed)
@@ -81,6 +97,8 @@ class GroupCoordinator:
                 rebalance.keep_alive(groups, group, member)
             if len(group.members) > groups.rules.members_max:
                 rebalance.prepare(groups, group)
+        for consumers in groups.image.consumers.values():
+            sessions.begin_sessions(groups, consumers)
         return self._take()
 
     def ask(self, ask: Ask, waiter: Waiter, at: Moment) -> Acts:
@@ -89,26 +107,24 @@ class GroupCoordinator:
         match ask:
             case CommitOffsets():
                 offsets.commit(groups, ask, waiter)
-            case Beat():
-                membership.beat(groups, ask, waiter)
+            case ConsumerBeat():
+                heartbeat.beat(groups, ask, waiter)
             case FetchOffsets():
                 offsets.fetch(groups, ask, waiter)
-            case Join():
-                membership.join(groups, ask, waiter)
-            case Sync():
-                assignment.sync(groups, ask, waiter)
-            case Leave():
-                membership.leave(groups, ask, waiter)
+            case Join() | Sync() | Beat() | Leave():
+                _ask_member(groups, ask, waiter)
             case DeleteOffsets():
                 offsets.delete(groups, ask, waiter)
             case ForgetTopics():
                 offsets.forget_topics(groups, ask)
             case DescribeGroup():
-                _describe(groups, ask, waiter)
+                description.describe(groups, ask, waiter)
+            case DescribeConsumers():
+                description.describe_consumers(groups, ask, waiter)
             case ListGroups():
-                _list(groups, waiter)
+                description.list_all(groups, waiter)
             case DeleteGroup():
-                _delete(groups, ask, waiter)
+                offsets.delete_group(groups, ask, waiter)
             case _:
                 assert_never(ask)
         return self._take()
@@ -120,6 +136,8 @@ class GroupCoordinator:
                 assignment.on_assigned(self._groups, then)
             case Replaced():
                 membership.on_replaced(self._groups, then)
+            case Downgraded():
+                conversion.on_downgraded(self._groups, then)
             case NoMore():
                 pass
             case _:
@@ -133,7 +151,7 @@ class GroupCoordinator:
                 assignment.on_not_assigned(self._groups, then, refusal)
             case Replaced():
                 membership.on_not_replaced(self._groups, then, refusal)
-            case NoMore():
+            case Downgraded() | NoMore():
                 pass
             case _:
                 assert_never(then)
@@ -146,6 +164,9 @@ class GroupCoordinator:
             group_id, what = key
             group = groups.live.get(group_id)
             if group is None:
+                consumers = groups.consumer_group(group_id)
+                if consumers is not None:
+                    leaving.on_timed_out(groups, consumers, what)
                 continue
             if what == JOINING:
                 rebalance.on_join_timed_out(groups, group)
@@ -168,52 +189,32 @@ class GroupCoordinator:
         return acts
 
 
-def _describe(groups: Groups, ask: DescribeGroup, waiter: Waiter) -> None:
-    group = groups.live.get(ask.group_id)
-    answer: GroupDescribed | Refusal
-    if group is not None:
-        answer = GroupDescribed(
-            group.state.value,
-            group.protocol_type or "",
-            (group.protocol or "") if group.state is State.STABLE else "",
-            group.described_members(),
-        )
-    elif groups.exists(ask.group_id):
-        answer = GroupDescribed(State.EMPTY.value, "", "", ())
-    else:
-        answer = Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group '{ask.group_id}'")
-    groups.acts.append(Tell(waiter, answer))
-
-
-def _list(groups: Groups, waiter: Waiter) -> None:
-    listed = [
-        GroupListed(group.id, group.protocol_type or "", group.state.value)
-        for group in groups.live.values()
-    ]
-    listed += [
-        GroupListed(group_id, "", State.EMPTY.value)
-        for group_id in dict.fromkeys((*groups.image.offsets, *groups.image.pending.groups()))
-        if group_id not in groups.live
-    ]
-    groups.acts.append(Tell(waiter, GroupsListed(tuple(listed))))
-
-
-def _delete(groups: Groups, ask: DeleteGroup, waiter: Waiter) -> None:
-    group = groups.live.get(ask.group_id)
-    if not groups.exists(ask.group_id):
-        groups.acts.append(Tell(waiter, Refusal(ErrorCode.GROUP_ID_NOT_FOUND)))
-        return
-    if group is not None and group.state is not State.EMPTY:
-        groups.acts.append(Tell(waiter, Refusal(ErrorCode.NON_EMPTY_GROUP)))
-        return
-    held = groups.image.held(ask.group_id)
-    records = [offset_record(ask.group_id, partition, None) for partition in held]
-    if ask.group_id in groups.image.groups:
-        records.append(group_record(ask.group_id, None))
-    else:
-        groups.live.pop(ask.group_id, None)  # the record takes it away otherwise
-    answer = Tell(waiter, GroupDeleted())
-    if records:
-        offsets.write_away(groups, records, answer)
-    else:
-        groups.acts.append(answer)
+def _ask_member(groups: Groups, ask: Join | Sync | Beat | Leave, waiter: Waiter) -> None:
+    """What members of the classic protocol ask, whichever kind of group they are in."""
+    group = groups.consumer_group(ask.group_id)
+    if group is not None and isinstance(ask, Join) and not group.members:
+        write_away(groups, group_tombstones(group), NoMore())  # nobody is in it: it makes way
+        group = None
+    match ask:
+        case Beat():
+            if group is None:
+                membership.beat(groups, ask, waiter)
+            else:
+                classic_members.beat(groups, group, ask, waiter)
+        case Join():
+            if group is None:
+                membership.join(groups, ask, waiter)
+            else:
+                classic_members.join(groups, group, ask, waiter)
+        case Sync():
+            if group is None:
+                assignment.sync(groups, ask, waiter)
+            else:
+                classic_members.sync(groups, group, ask, waiter)
+        case Leave():
+            if group is None:
+                membership.leave(groups, ask, waiter)
+            else:
+                classic_members.leave(groups, group, ask, waiter)
+        case _:
+            assert_never(ask)

@@ -4,14 +4,22 @@ The image is exactly what has been replayed, in the records' own classes. A grou
 offsets and never had a member has no record of its own (a *simple* group). What is committed in a
 transaction that has not ended is apart (pending.py).
 
-Not kept: records of consumer, share and streams groups (KIP-848, 932, 1071): they are stepped over.
+Not kept: records of share and streams groups (KIP-932, 1071): they are stepped over.
 """
 
 from __future__ import annotations
 
 from cotidal.core.coordinator import KeyedRecord
+from cotidal.core.groups.consumer.group import ConsumerGroup, ConsumerKey
 from cotidal.core.groups.pending import Offsets, PendingOffsets
 from cotidal.messages.records.group import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMetadataKey,
+    ConsumerGroupPartitionMetadataKey,
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMetadataKey,
     GroupMetadataKey,
     GroupMetadataValue,
     LegacyOffsetCommitKey,
@@ -23,10 +31,13 @@ from cotidal.values import NO_PRODUCER_ID, ProducerId, TopicPartition
 
 
 class GroupsImage:
-    __slots__ = ("groups", "offsets", "pending")
+    __slots__ = ("consumers", "groups", "offsets", "pending")
 
     def __init__(self) -> None:
         self.groups: dict[str, GroupMetadataValue] = {}
+        """Of the classic protocol."""
+        self.consumers: dict[str, ConsumerGroup] = {}
+        """Of the consumer protocol."""
         self.offsets: Offsets = {}
         self.pending = PendingOffsets()
 
@@ -41,8 +52,29 @@ class GroupsImage:
                     self.groups[group] = value
                 elif value is None:
                     self.groups.pop(group, None)
+            case (
+                ConsumerGroupMetadataKey()
+                | ConsumerGroupPartitionMetadataKey()
+                | ConsumerGroupMemberMetadataKey()
+                | ConsumerGroupTargetAssignmentMetadataKey()
+                | ConsumerGroupTargetAssignmentMemberKey()
+                | ConsumerGroupCurrentMemberAssignmentKey()
+                | ConsumerGroupRegularExpressionKey()
+            ):
+                self._replay_consumers(key, value)
             case _:
                 pass
+
+    def _replay_consumers(self, key: ConsumerKey, value: object | None) -> None:
+        """What a group's own record does not yet, or no longer, vouch for may be in any order:
+        compaction takes records away one by one."""
+        group = self.consumers.get(key.group_id)
+        if isinstance(key, ConsumerGroupMetadataKey) and value is None:
+            self.consumers.pop(key.group_id, None)
+        elif group is not None or value is not None:
+            if group is None:
+                group = self.consumers[key.group_id] = ConsumerGroup(key.group_id)
+            group.replay(key, value)
 
     def _replay_offset(
         self, group: str, partition: TopicPartition, value: object | None, producer_id: ProducerId

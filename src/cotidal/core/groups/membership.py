@@ -32,7 +32,7 @@ from cotidal.values import Millis
 
 
 def join(groups: Groups, ask: Join, waiter: Waiter) -> None:
-    refused = _refuse_session(groups, ask)
+    refused = refuse_session(groups, ask)
     group = groups.live.get(ask.group_id)
     if refused is None and group is None:
         if ask.member_id:
@@ -54,7 +54,7 @@ def join(groups: Groups, ask: Join, waiter: Waiter) -> None:
         _join_again(groups, group, ask, waiter)
 
 
-def _refuse_session(groups: Groups, ask: Join) -> ErrorCode | None:
+def refuse_session(groups: Groups, ask: Join) -> ErrorCode | None:
     bounds = groups.rules.session_min_ms, groups.rules.session_max_ms
     if bounds[0] <= ask.session_timeout_ms <= bounds[1]:
         return None
@@ -87,7 +87,7 @@ def _has_room(groups: Groups, group: ClassicGroup, member_id: str) -> bool:
 
 def _join_anew(groups: Groups, group: ClassicGroup, ask: Join, waiter: Waiter) -> None:
     prefix = ask.client_id if ask.instance_id is None else ask.instance_id
-    member_id = f"{prefix}-{_new_id(groups)}"
+    member_id = f"{prefix}-{new_id(groups)}"
     if ask.instance_id is not None:
         known = group.static.get(ask.instance_id)
         if known is not None:
@@ -237,7 +237,7 @@ def _leave_one(groups: Groups, group: ClassicGroup, leaver: Leaver) -> ErrorCode
     return ErrorCode.NONE
 
 
-def _new_id(groups: Groups) -> str:
+def new_id(groups: Groups) -> str:
     """A random id in the form of Kafka's, which clients print."""
     digits = groups.entropy.bytes16().hex()
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))

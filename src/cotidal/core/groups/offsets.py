@@ -5,7 +5,8 @@
 
 Offsets expire offsets.retention.minutes after their group became empty; those of a group without
 members ever (a simple one), and of topics that a stable group of consumers no longer subscribes to,
-that long after they were committed (KIP-211). An empty group without offsets is forgotten.
+that long after they were committed (KIP-211); those of a group of the consumer protocol likewise,
+unless somebody in it subscribes to their topic. An empty group without offsets is forgotten.
 
 What is committed in a transaction is pending until that ends (pending.py): it expires no offset and
 no group meanwhile, and is deleted with them.
@@ -19,13 +20,17 @@ from cotidal.core.coordinator import KeyedRecord, Tell, Waiter, Write
 from cotidal.core.groups.asks import (
     Commit,
     CommitOffsets,
+    DeleteGroup,
     DeleteOffsets,
     FetchOffsets,
     ForgetTopics,
+    GroupDeleted,
     OffsetsCommitted,
     OffsetsDeleted,
     OffsetsFetched,
 )
+from cotidal.core.groups.consumer import commits
+from cotidal.core.groups.consumer.records import group_tombstones
 from cotidal.core.groups.group import CONSUMER, ClassicGroup, State
 from cotidal.core.groups.image import group_record, offset_record
 from cotidal.core.groups.rebalance import keep_alive
@@ -44,7 +49,11 @@ TOMBSTONES_PER_WRITE: Final = 1_000
 
 def commit(groups: Groups, ask: CommitOffsets, waiter: Waiter) -> None:
     group = groups.live.get(ask.group_id)
-    refused = _refuse(group, ask)
+    consumers = groups.consumer_group(ask.group_id)
+    if consumers is not None:
+        refused = commits.refuse_commit(groups, consumers, ask)
+    else:
+        refused = _refuse(group, ask)
     if refused is not None:
         groups.acts.append(Tell(waiter, Refusal(refused)))
         return
@@ -99,6 +108,11 @@ def _value(each: Commit, retention_ms: int | None, wall: WallMillis) -> OffsetCo
 
 
 def fetch(groups: Groups, ask: FetchOffsets, waiter: Waiter) -> None:
+    consumers = groups.consumer_group(ask.group_id)
+    refused = None if consumers is None else commits.refuse_fetch(consumers, ask)
+    if refused is not None:
+        groups.acts.append(Tell(waiter, Refusal(refused)))
+        return
     held = groups.image.offsets.get(ask.group_id, {})
     unstable = groups.image.pending.partitions(ask.group_id) if ask.require_stable else {}
     found = tuple(
@@ -119,8 +133,10 @@ def delete(groups: Groups, ask: DeleteOffsets, waiter: Waiter) -> None:
     held = groups.image.held(ask.group_id)
     errors: list[ErrorCode] = []
     gone: list[TopicPartition] = []
+    consumers = groups.consumer_group(ask.group_id)
+    wanted = {} if consumers is None else consumers.subscribed_topics()
     for partition in ask.partitions:
-        if group is not None and _subscribes(group, partition.topic):
+        if partition.topic in wanted or (group is not None and _subscribes(group, partition.topic)):
             errors.append(ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)
             continue
         errors.append(ErrorCode.NONE)
@@ -152,6 +168,30 @@ def forget_topics(groups: Groups, ask: ForgetTopics) -> None:
     write_away(groups, [offset_record(*each, None) for each in gone], NoMore())
 
 
+def delete_group(groups: Groups, ask: DeleteGroup, waiter: Waiter) -> None:
+    group = groups.live.get(ask.group_id)
+    consumers = groups.consumer_group(ask.group_id)
+    if not groups.exists(ask.group_id):
+        groups.acts.append(Tell(waiter, Refusal(ErrorCode.GROUP_ID_NOT_FOUND)))
+        return
+    if (group is not None and group.state is not State.EMPTY) or (consumers and consumers.members):
+        groups.acts.append(Tell(waiter, Refusal(ErrorCode.NON_EMPTY_GROUP)))
+        return
+    held = groups.image.held(ask.group_id)
+    records = [offset_record(ask.group_id, partition, None) for partition in held]
+    if consumers is not None:
+        records.extend(group_tombstones(consumers))
+    elif ask.group_id in groups.image.groups:
+        records.append(group_record(ask.group_id, None))
+    else:
+        groups.live.pop(ask.group_id, None)  # the record takes it away otherwise
+    answer = Tell(waiter, GroupDeleted())
+    if records:
+        write_away(groups, records, answer)
+    else:
+        groups.acts.append(answer)
+
+
 # Expiry
 
 
@@ -161,47 +201,53 @@ def expire(groups: Groups) -> None:
     records: list[KeyedRecord] = []
     pending = groups.image.pending
     for group_id, held in groups.image.offsets.items():
-        group = groups.live.get(group_id)
         due = [
             partition
             for partition, value in held.items()
             if not pending.holds(group_id, partition)
-            and _has_expired(groups, group, partition, value)
+            and _has_expired(groups, group_id, partition, value)
         ]
         records.extend(offset_record(group_id, partition, None) for partition in due)
-        if group is not None and len(due) == len(held) and group_id not in pending:
-            records.extend(_forget_group(groups, group))
-    for group in tuple(groups.live.values()):
-        if group.id not in groups.image.offsets and group.id not in pending:
-            records.extend(_forget_group(groups, group))
+        if len(due) == len(held) and group_id not in pending:
+            records.extend(_forget_group(groups, group_id))
+    for group_id in (*groups.live, *groups.image.consumers):
+        if group_id not in groups.image.offsets and group_id not in pending:
+            records.extend(_forget_group(groups, group_id))
     write_away(groups, records, NoMore())
 
 
 def _has_expired(
     groups: Groups,
-    group: ClassicGroup | None,
+    group_id: str,
     partition: TopicPartition,
     value: OffsetCommitValue,
 ) -> bool:
-    if group is None or group.protocol_type is None:
-        since = value.commit_timestamp
+    group = groups.live.get(group_id)
+    since = value.commit_timestamp
+    if group is None:
+        consumers = groups.consumer_group(group_id)
+        if consumers is not None and partition.topic in consumers.subscribed_topics():
+            return False
+    elif group.protocol_type is None:
+        pass
     elif group.state is State.EMPTY:
         since = group.since if group.since >= 0 else value.commit_timestamp
-    elif group.state is State.STABLE and group.topics is not None:
-        if partition.topic in group.topics:
-            return False
-        since = value.commit_timestamp
-    else:
+    elif group.state is not State.STABLE or group.topics is None or partition.topic in group.topics:
         return False
     if value.expire_timestamp >= 0:
         return groups.at.wall >= value.expire_timestamp
     return groups.at.wall - since >= groups.rules.retention_ms
 
 
-def _forget_group(groups: Groups, group: ClassicGroup) -> list[KeyedRecord]:
-    if not group.is_abandoned or group.id not in groups.image.groups:
+def _forget_group(groups: Groups, group_id: str) -> list[KeyedRecord]:
+    """A group that nobody is in."""
+    group = groups.live.get(group_id)
+    consumers = groups.consumer_group(group_id)
+    if consumers is not None and not consumers.members:
+        return group_tombstones(consumers)
+    if group is None or not group.is_abandoned or group_id not in groups.image.groups:
         return []
-    return [group_record(group.id, None)]
+    return [group_record(group_id, None)]
 
 
 def write_away(groups: Groups, records: list[KeyedRecord], then: Then | Tell) -> None:

@@ -34,6 +34,9 @@ class Timers(Generic[KeyT]):
         if armed is None or deadline < armed:
             self._arm(key, deadline)
 
+    def is_set(self, key: KeyT) -> bool:
+        return key in self._due
+
     def cancel(self, key: KeyT) -> None:
         self._due.pop(key, None)
 
