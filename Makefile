@@ -79,8 +79,9 @@ bench: $(READY)       ## one table: cotidal beside Apache Kafka (where Java and 
 lab: $(READY)         ## which acknowledged records are lost, by settings: one table, lab.svg
 	@$(BIN)/cotidal sim lab compare --plot lab.svg $(ARGS)
 
-interop: $(READY)     ## Apache Kafka's own tools and classes against ours (needs Java 17, Maven)
-	@$(PYTEST) -m interop tests/interop $(ARGS)
+interop: $(READY)     ## Kafka's own tools and classes, other people's client suites (Java 17, Maven; Go, Node)
+	@COTIDAL_CLIENT_RESULTS=1 $(PYTEST) -m interop tests/interop $(ARGS); status=$$?; \
+	  $(BIN)/python tools/reference_pages.py; exit $$status
 
 docs: $(READY)        ## the documentation as a site in site/
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'

@@ -78,18 +78,9 @@ class Server:
 
     def start(self) -> Server:
         begun = time.monotonic()
-        for index, command in enumerate(self.recipe.commands):
-            output = self.recipe.directory / f"output-{index}.txt"
-            with output.open("ab") as sink:
-                process = subprocess.Popen(
-                    command,
-                    stdin=subprocess.DEVNULL,
-                    stdout=sink,
-                    stderr=sink,
-                    start_new_session=True,  # Ctrl-C reaches us alone; we stop them in order
-                )
-            self._processes.append(process)
-            self._outputs.append(output)
+        for index in range(len(self.recipe.commands)):
+            self._outputs.append(self.recipe.directory / f"output-{index}.txt")
+            self._processes.append(self._spawn(index))
         try:
             self._await_serving(begun + START_SECONDS_MAX)
         except BaseException:
@@ -97,6 +88,27 @@ class Server:
             raise
         self.start_seconds = time.monotonic() - begun
         return self
+
+    def _spawn(self, index: int) -> subprocess.Popen[bytes]:
+        with self._outputs[index].open("ab") as sink:
+            return subprocess.Popen(
+                self.recipe.commands[index],
+                stdin=subprocess.DEVNULL,
+                stdout=sink,
+                stderr=sink,
+                start_new_session=True,  # Ctrl-C reaches us alone; we stop them in order
+            )
+
+    def kill_node(self, node: int) -> None:
+        """SIGKILL to one broker that has a command of its own."""
+        process = self._processes[node - 1]
+        process.kill()
+        process.wait()
+
+    def restart_node(self, node: int) -> None:
+        """Start a broker again that was killed; it serves when this returns."""
+        self._processes[node - 1] = self._spawn(node - 1)
+        self._await_serving(time.monotonic() + START_SECONDS_MAX)
 
     def _await_serving(self, deadline: float) -> None:
         for port in self.recipe.ports:

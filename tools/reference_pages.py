@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
+import client_results
 import reference_apis
 import reference_commands
 import reference_events
@@ -38,6 +39,7 @@ Writer = Callable[[tuple[str, ...]], str]
 
 WRITERS: Final[Mapping[str, Writer]] = {
     "apis": reference_apis.families,
+    "clients": client_results.clients,
     "compatibility": reference_apis.compatibility,
     "commands": reference_commands.commands,
     "events": reference_events.events,

@@ -2,6 +2,9 @@
 
 ``COTIDAL_INTEROP_SERVER=kafka`` runs the same tests against an Apache Kafka node instead: the check
 that a test asks for what Kafka does, and not for what we think it does.
+
+Suites of clients run against both, one after the other, and the counts are printed at the end;
+``COTIDAL_CLIENT_RESULTS=1`` keeps them for the table in docs/compatibility.md.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ import os
 import random
 import sys
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -19,10 +22,15 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-sys.path.insert(0, str(Path(__file__).parents[2]))  # bench/ is not part of the package
+sys.path.insert(0, str(Path(__file__).parents[2]))  # bench/ and tools/: not part of the package
+sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
 
+import client_results
 from bench import apache_kafka, cotidal_cluster
 from bench.server import Recipe, Server, serving
+from tests.interop.mixed_cluster import Make
+from tests.interop.suites import Ran, Suite, judged
+from tests.interop.trios import Trio, trio
 
 Tool = Callable[..., str]
 
@@ -85,6 +93,57 @@ def tool(server: Server) -> Tool:
         return ended.out
 
     return run
+
+
+@pytest.fixture(scope="module")
+def settings() -> dict[str, str]:
+    """Of every broker of ``cluster``; a module that needs some has its own."""
+    return {}
+
+
+@pytest.fixture(scope="module", params=list(Make), ids=lambda make: make.value)
+def cluster(
+    kafka: None,
+    request: pytest.FixtureRequest,
+    settings: dict[str, str],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Trio]:
+    """Three brokers, of either make: what a suite of a client runs against."""
+    with trio(request.param, tmp_path_factory.mktemp("trio"), settings) as running:
+        yield running
+
+
+MEASURED: Final = pytest.StashKey[list[client_results.Result]]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[MEASURED] = []
+
+
+@pytest.fixture
+def judge(
+    cluster: Trio, request: pytest.FixtureRequest
+) -> Callable[[Suite, Ran, Mapping[str, str]], dict[str, str]]:
+    """Keep what a suite gave; answers what failed on cotidal for a reason that is not known."""
+
+    def keep(suite: Suite, ran: Ran, known: Mapping[str, str]) -> dict[str, str]:
+        row, unknown = judged(suite, cluster.name, ran, known)
+        request.config.stash[MEASURED].append(row)
+        return unknown
+
+    return keep
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    measured = config.stash[MEASURED]
+    if not measured:
+        return
+    terminalreporter.section("clients")
+    terminalreporter.write_line(client_results.told(client_results.merged((), measured)))
+    if os.environ.get("COTIDAL_CLIENT_RESULTS"):
+        client_results.save(client_results.merged(client_results.load(), measured))
 
 
 @pytest.fixture
