@@ -237,3 +237,17 @@ are not divided."""
 SPARK_LATEST_AGE_MAX_S: Final = 0.05
 """How old the ends of partitions may be that a stream is told: Spark asks some 85 times a second
 while there is nothing to do, for each of which brokers would be asked."""
+
+# console
+
+PAGE_COMMAND_BYTES_MAX: Final = 256 * KIB
+"""One message of the page: a run that is shared carries all its commands, some 60 bytes each."""
+
+PAGE_JOURNAL_MAX: Final = 2_000
+"""Commands of one simulated run. Each is done again whenever the run goes back in time."""
+
+PAGE_TOLD_MAX: Final = 50_000
+"""Sentences of one simulated run, 200 bytes each: some hours of watching. The run then stands."""
+
+PAGE_STEPS_PER_TURN_MAX: Final = 400
+"""Events of simulated nodes between two pictures: some 40 ms here. Time then passes more slowly."""

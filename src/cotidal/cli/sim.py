@@ -15,6 +15,7 @@ import click
 from cotidal.cli.explore import explore
 from cotidal.cli.lab import command as lab
 from cotidal.cli.progress import Progress
+from cotidal.cli.serve import serve
 from cotidal.cli.tally import Tally, tally
 from cotidal.cli.verb import Failed, Verb, VerbGroup, json_option
 
@@ -32,6 +33,7 @@ TRIES_BY_ITSELF = 60
 @click.group(
     cls=VerbGroup,
     examples=(
+        ("the simulator as a page", "cotidal sim serve"),
         ("a hundred runs of the plan 'mild'", "cotidal sim run --plan mild --seeds 100"),
         ("one of them again, with its trace", "cotidal sim replay --plan mild --seed 17"),
         ("what it takes to make it fail", "cotidal sim shrink --plan mild --seed 17"),
@@ -45,6 +47,7 @@ def command() -> None:
     """Simulate clusters under faults and look for broken promises."""
 
 
+command.add_command(serve)
 command.add_command(explore)
 command.add_command(tally)
 

@@ -45,5 +45,10 @@ class Agenda:
         self.now = Micros(moment)
 
     @property
+    def next_moment(self) -> int | None:
+        """When something is due next."""
+        return self._due[0][0] if self._due else None
+
+    @property
     def idle(self) -> bool:
         return not self._due

@@ -47,12 +47,15 @@ class Shape(NamedTuple):
 
 
 class World(Watcher):
+    network_class: type[Network] = Network
+    """Whoever wants to see what travels has one of its own (console/tap.py)."""
+
     def __init__(self, seed: int, shape: Shape, trace: Trace | None = None) -> None:
         self.seed = seed
         self.shape = shape
         self.trace = Trace() if trace is None else trace
         self.agenda = Agenda()
-        self.network = Network(self.agenda, seed)
+        self.network = self.network_class(self.agenda, seed)
         self.network.region_us = shape.region_ms * MS
         self.machines: dict[NodeId, Machine] = {}
         self.watchers: list[Watcher] = []

@@ -147,16 +147,21 @@ class Producer(Client):
         line.pending.append(self._make(partition, line))
         self._pump(partition, line)
 
-    def _make(self, partition: TopicPartition, line: _Line) -> _Batch:
-        count = 1 + self.draw(3)
+    def _records(self) -> list[Record]:
+        """Of the next batch."""
         wall = 1_700_000_000_000 + self.world.now // 1000
         records = []
-        for _ in range(count):
+        for _ in range(1 + self.draw(3)):
             self._numbered += 1
             value = b"%s.%d" % (self.name.encode(), self._numbered)
             if self.draw(16) == 0:
                 value = value.ljust(500 + self.draw(1500), b".")
             records.append(self._record(value, wall))
+        return records
+
+    def _make(self, partition: TopicPartition, line: _Line) -> _Batch:
+        records = self._records()
+        count = len(records)
         sequence = line.next_sequence if self.idempotent else -1
         data = build_batch(
             records,

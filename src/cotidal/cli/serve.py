@@ -1,0 +1,60 @@
+"""``cotidal sim serve``: the simulator as a web page."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Final
+from urllib.parse import urlencode
+
+import click
+
+from cotidal.cli.verb import Failed, Verb
+
+PORT: Final = 8090
+
+
+@click.command(
+    cls=Verb,
+    examples=(
+        ("a cluster to play with, at http://localhost:8090", "cotidal sim serve"),
+        ("a certain run, with five brokers", "cotidal sim serve --seed 7 --nodes 5"),
+        ("somewhere else", "cotidal sim serve --port 9000"),
+        ("for others too: prints an address with a token", "cotidal sim serve --host 0.0.0.0"),
+    ),
+)
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0: a free one."
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Others need a token.")
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True)
+@click.option("--nodes", type=click.IntRange(1, 7), default=3, show_default=True)
+def serve(port: int, host: str, seed: int, nodes: int) -> None:
+    """Open the simulator as a page: see the protocol, break it, understand it."""
+    from cotidal.console.worlds import WORLDS
+
+    start = {"seed": str(seed), "nodes": str(nodes)}
+    serve_page(WORLDS, host=host, port=port, start=start)
+
+
+def serve_page(worlds: object, *, host: str, port: int, start: dict[str, str]) -> None:
+    """Until it is interrupted. ``start``: what the page opens first."""
+    try:
+        from cotidal.console.host import run
+        from cotidal.console.server import is_loopback
+    except ImportError as missing:
+        raise Failed(
+            f"the page needs {missing.name}, which is not installed:"
+            " `pip install 'cotidal[console]'`",
+            status=2,
+        ) from None
+    token = "" if is_loopback(host) else secrets.token_urlsafe(16)
+
+    def told(bound: int) -> None:
+        query = f"?token={token}" if token else ""
+        shown = "localhost" if is_loopback(host) else host
+        click.echo(f"http://{shown}:{bound}/{query}#{urlencode(start)}")
+
+    try:
+        run(worlds, host=host, port=port, token=token, on_ready=told)  # type: ignore[arg-type]
+    except OSError as error:
+        raise Failed(f"cannot listen on {host}:{port}: {error.strerror or error}") from None

@@ -1,0 +1,288 @@
+// The cluster seen from above: brokers, links, clients, and what travels between them.
+
+import { el, set, svg, say, Keyed } from "./dom.js";
+
+const WIDTH = 460;
+const HEIGHT = 372;
+const CENTER = { x: 230, y: 196 };
+const RING = 108;
+const BROKER = 26;
+const MS_PER_PIXEL = 4; // a broker that is dragged outwards is so much further away
+const SLOW_MAX = 240;
+
+const KINDS = {
+  Produce: "produce",
+  Fetch: "fetch",
+  AlterPartition: "alter",
+  Vote: "vote",
+  BeginQuorumEpoch: "vote",
+  EndQuorumEpoch: "vote",
+  BrokerHeartbeat: "beat",
+};
+
+export const LEGEND = [
+  ["produce", "produce"],
+  ["fetch", "fetch"],
+  ["records", "records"],
+  ["alter", "ISR proposal"],
+  ["vote", "vote"],
+  ["other", "other"],
+];
+
+export class ClusterMap {
+  constructor(parent, page) {
+    this.page = page;
+    this.flying = new Map();
+    this.shown = 0; // the moment that is drawn, a little behind the world's
+    this.still = matchMedia("(prefers-reduced-motion: reduce)");
+    this.links = svg("g");
+    this.clients = svg("g");
+    this.flights = svg("g");
+    this.brokers = svg("g");
+    this.root = svg("svg", {
+      viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "group", "aria-label": "The cluster: brokers, links, clients",
+    }, this.links, this.clients, this.brokers, this.flights);
+    parent.replaceChildren(this.root);
+    this.keyedLinks = new Keyed(this.links, (key) => this.makeLink(key), (node, key, value) => this.drawLink(node, key, value));
+    this.keyedBrokers = new Keyed(this.brokers, (key) => this.makeBroker(key), (node, key, value) => this.drawBroker(node, key, value));
+    this.keyedClients = new Keyed(this.clients, () => makeClient(), (node, key, value) => this.drawClient(node, key, value));
+    requestAnimationFrame((moment) => this.frame(moment));
+  }
+
+  draw(store) {
+    this.store = store;
+    const picture = store.picture;
+    this.partition = store.chosen();
+    this.ids = Object.keys(picture.brokers ?? {});
+    this.places = new Map();
+    this.ids.forEach((id, index) => this.places.set(Number(id), this.home(id, index)));
+    const clients = Object.entries(picture.clients ?? {}).filter(([, c]) => c.kind === "consumer" || c.rate || this.isTalking(c));
+    this.placeClients(clients);
+    const pairs = [];
+    this.ids.forEach((one, i) => this.ids.slice(i + 1).forEach((other) => pairs.push([`${one}-${other}`, picture.links?.[`${one}-${other}`] ?? {}])));
+    this.keyedLinks.draw(pairs);
+    this.keyedBrokers.draw(this.ids.map((id) => [id, picture.brokers[id]]));
+    this.keyedClients.draw(clients);
+    this.noteFlights(picture);
+  }
+
+  // A broker all of whose links are slow stands so much further out.
+  home(id, index) {
+    const slow = this.ids.filter((other) => other !== id)
+      .map((other) => this.store.picture.links?.[pairOf(id, other)]?.slow_ms ?? 0);
+    const out = slow.length ? Math.min(...slow, SLOW_MAX) / MS_PER_PIXEL : 0;
+    const angle = -Math.PI / 2 + (index * 2 * Math.PI) / this.ids.length;
+    const radius = RING + Math.min(out, 60);
+    return {
+      x: CENTER.x + radius * Math.cos(angle), y: CENTER.y + radius * Math.sin(angle), angle,
+    };
+  }
+
+  isTalking(client) {
+    return Object.values(this.store.picture.flights ?? {}).some((f) => f.source === client.host || f.target === client.host);
+  }
+
+  placeClients(clients) {
+    for (const [kind, x] of [["producer", 40], ["consumer", WIDTH - 40]]) {
+      const mine = clients.filter(([, client]) => client.kind === kind);
+      mine.forEach(([, client], index) => {
+        this.places.set(client.host, { x, y: CENTER.y + (index - (mine.length - 1) / 2) * 62 });
+      });
+    }
+  }
+
+  // Links
+
+  makeLink(key) {
+    const choose = () => this.page.choose({ kind: "link", key });
+    const group = svg("g", { class: "link", role: "button", tabindex: 0, onclick: choose, onkeydown: pressed(choose) },
+      svg("line", { class: "grip" }), svg("line", { class: "wire" }), svg("text", { class: "link-label" }));
+    return group;
+  }
+
+  drawLink(group, key, link) {
+    const [one, other] = key.split("-").map((id) => this.places.get(Number(id)));
+    const [grip, wire, label] = group.children;
+    const ends = { x1: one.x, y1: one.y, x2: other.x, y2: other.y };
+    set(grip, ends);
+    set(wire, ends);
+    const chosen = this.page.isChosen("link", key) ? " chosen" : "";
+    set(group, { class: `link${link.cut ? " cut" : ""}${link.slow_ms ? " slow" : ""}${chosen}` });
+    const state = link.cut ? "cut" : link.slow_ms ? `+${link.slow_ms} ms` : "";
+    say(label, link.cut ? "✂ cut" : state);
+    set(label, { x: (one.x + other.x) / 2, y: (one.y + other.y) / 2 - 5 });
+    set(group, { "aria-label": `Link between brokers ${key.replace("-", " and ")}${state ? `, ${state}` : ""}` });
+  }
+
+  // Brokers
+
+  makeBroker(id) {
+    const choose = () => this.page.choose({ kind: "broker", id });
+    const group = svg("g", { class: "broker", role: "button", tabindex: 0, onkeydown: pressed(choose) },
+      svg("circle", { class: "halo", r: BROKER + 7 }), svg("circle", { class: "body", r: BROKER }),
+      svg("text", { class: "broker-id", y: 6 }), svg("text", { class: "broker-state", y: BROKER + 21 }),
+      svg("path", { class: "crown", d: "M-11 -38 l-2 -12 7 5 6 -8 6 8 7 -5 -2 12z" }),
+      svg("g", { class: "controller" }, svg("circle", { cx: 22, cy: -22, r: 9 }), svg("text", { x: 22, y: -18.5 }, "C")));
+    this.drag(group, id, choose);
+    return group;
+  }
+
+  drawBroker(group, id, broker) {
+    const place = this.places.get(Number(id));
+    const partition = this.partition;
+    const number = Number(id);
+    const leads = partition?.leader === number && broker.state !== "down";
+    const inIsr = partition?.isr.includes(number);
+    const eligible = partition?.elr.includes(number);
+    const proposed = partition?.proposed && partition.proposed.includes(number) !== inIsr;
+    const term = broker.quorum?.role === "leader" ? broker.quorum.epoch : null;
+    if (this.dragged !== id) set(group, { transform: `translate(${place.x.toFixed(1)} ${place.y.toFixed(1)})` });
+    const words = ["broker", broker.state, leads && "leads", inIsr && "isr", eligible && "elr", proposed && "proposed",
+      term !== null && "controls", partition?.replicas.includes(number) ? "" : "spare", this.page.isChosen("broker", id) && "chosen"];
+    set(group, { class: words.filter(Boolean).join(" ") });
+    say(group.children[2], id);
+    say(group.children[3], broker.state === "up" ? (broker.rack === `node-${id}` ? "" : broker.rack) : broker.state);
+    const told = [`Broker ${id}`, broker.state, leads && `leads ${this.store.partition}`, inIsr ? "in the ISR" : "not in the ISR",
+      eligible && "eligible leader", proposed && "an ISR with it is proposed", term !== null && `active controller, term ${term}`];
+    set(group, { "aria-label": told.filter(Boolean).join(", ") });
+  }
+
+  drag(group, id, choose) {
+    let from = null;
+    group.addEventListener("pointerdown", (event) => {
+      from = { x: event.clientX, y: event.clientY };
+      group.setPointerCapture(event.pointerId);
+    });
+    group.addEventListener("pointermove", (event) => {
+      if (!from || (this.dragged !== id && Math.hypot(event.clientX - from.x, event.clientY - from.y) < 8)) return;
+      if (!this.page.can("slow")) return;
+      this.dragged = id;
+      const by = this.outwards(event, id);
+      const { angle } = this.places.get(Number(id));
+      const radius = RING + by / MS_PER_PIXEL;
+      set(group, { transform: `translate(${CENTER.x + radius * Math.cos(angle)} ${CENTER.y + radius * Math.sin(angle)})` });
+      say(group.children[3], by ? `+${by} ms` : "near");
+    });
+    group.addEventListener("pointerup", (event) => {
+      if (this.dragged === id) {
+        this.dragged = null;
+        this.page.act({ do: "slow", node: Number(id), by_ms: this.outwards(event, id) });
+      } else if (from) choose();
+      from = null;
+    });
+    group.addEventListener("pointercancel", () => { from = null; this.dragged = null; });
+  }
+
+  // How far out a broker is dragged, in milliseconds.
+  outwards(event, id) {
+    const point = new DOMPoint(event.clientX, event.clientY).matrixTransform(this.root.getScreenCTM().inverse());
+    const { angle } = this.places.get(Number(id));
+    const along = (point.x - CENTER.x) * Math.cos(angle) + (point.y - CENTER.y) * Math.sin(angle);
+    return Math.round(Math.min(SLOW_MAX, Math.max(0, (along - RING) * MS_PER_PIXEL)) / 10) * 10;
+  }
+
+  // Clients
+
+  drawClient(group, name, client) {
+    const place = this.places.get(client.host);
+    set(group, { transform: `translate(${place.x} ${place.y})`, class: `client ${client.kind}` });
+    const at = client.positions?.[this.store.partition];
+    const label = client.kind === "producer" ? name : `${name} @${at ?? 0}`;
+    say(group.children[1], client.kind === "producer" ? "P" : "C");
+    say(group.children[2], label);
+    const from = client.reads_from?.[this.store.partition];
+    const what = client.kind === "producer" ? `Producer ${name}, ${client.rate} a second` : `Consumer ${name} at offset ${at}${from ? `, reads from ${from}` : ""}`;
+    say(group.children[3], what);
+  }
+
+  // What travels
+
+  noteFlights(picture) {
+    const flights = picture.flights ?? {};
+    const now = picture.now_us ?? 0;
+    if (now < this.now || now - this.now > 2e6) {
+      this.flying.clear();
+      this.shown = now;
+    }
+    this.now = now;
+    for (const [number, flight] of Object.entries(flights)) this.flying.set(number, flight);
+    for (const [number, flight] of this.flying) {
+      if (!(number in flights) && (flight.arrives_us < 0 || flight.arrives_us > now)) this.flying.delete(number);
+    }
+  }
+
+  frame(moment) {
+    const passed = Math.min(100, moment - (this.lastFrame ?? moment));
+    this.lastFrame = moment;
+    const picture = this.store?.picture;
+    if (picture) {
+      const speed = picture.state === "running" ? picture.speed : 0;
+      if (speed) this.shown = Math.min(this.now, Math.max(this.shown + passed * 1000 * speed, this.now - 90_000 * speed));
+      else this.shown = this.now;
+      this.moveFlights(speed > 0);
+    }
+    requestAnimationFrame((next) => this.frame(next));
+  }
+
+  moveFlights(running) {
+    const wanted = new Set();
+    for (const [number, flight] of this.flying) {
+      const from = this.places.get(flight.source);
+      const to = this.places.get(flight.target);
+      if (!from || !to || from === to) continue;
+      const stalled = flight.arrives_us < 0;
+      if (!stalled && flight.arrives_us < this.shown) {
+        this.flying.delete(number);
+        continue;
+      }
+      const part = stalled ? 0.5 : this.still.matches && running ? 0.5 : (this.shown - flight.sent_us) / Math.max(1, flight.arrives_us - flight.sent_us);
+      if (part < 0) continue;
+      wanted.add(number);
+      this.moveFlight(number, flight, from, to, Math.min(1, part));
+    }
+    for (const node of [...this.flights.children]) {
+      if (!wanted.has(node.dataset.number)) node.remove();
+    }
+  }
+
+  moveFlight(number, flight, from, to, part) {
+    let node = this.flights.querySelector(`[data-number="${number}"]`);
+    if (!node) {
+      const choose = () => this.page.choose({ kind: "message", number: Number(number) });
+      const kind = flight.api === "Fetch" && flight.answer && flight.bytes > 140 ? "records" : KINDS[flight.api] ?? "other";
+      const what = `${flight.api} ${flight.answer ? "answer" : "request"} from ${nameOf(flight.source)} to ${nameOf(flight.target)}`;
+      node = svg("g", { class: `flight ${kind}${flight.answer ? " answer" : ""}`, role: "button", tabindex: -1, "aria-label": what, onclick: choose },
+        svg("circle", { class: "grip", r: 10 }), svg("circle", { class: "dot", r: kind === "other" || kind === "beat" ? 2.6 : 4.6 }), svg("title", {}, what));
+      node.dataset.number = number;
+      this.flights.append(node);
+    }
+    // Two ways between two places: each keeps to its right.
+    const length = Math.hypot(to.x - from.x, to.y - from.y) || 1;
+    const side = { x: (-(to.y - from.y) / length) * 5, y: ((to.x - from.x) / length) * 5 };
+    const x = from.x + (to.x - from.x) * part + side.x;
+    const y = from.y + (to.y - from.y) * part + side.y;
+    node.setAttribute("transform", `translate(${x.toFixed(1)} ${y.toFixed(1)})`);
+  }
+}
+
+function makeClient() {
+  return svg("g", { class: "client" }, svg("rect", { x: -17, y: -15, width: 34, height: 30, rx: 7 }),
+    svg("text", { class: "client-kind", y: 5 }), svg("text", { class: "client-label", y: 29 }), svg("title"));
+}
+
+export const nameOf = (host) => (host < 1000 ? `broker ${host}` : "a client");
+
+export const pairOf = (one, other) => (Number(one) < Number(other) ? `${one}-${other}` : `${other}-${one}`);
+
+export const pressed = (act) => (event) => {
+  if (event.key === "Enter") {
+    event.preventDefault();
+    act();
+  }
+};
+
+export function legend(parent) {
+  parent.replaceChildren(...LEGEND.map(([kind, text]) => el("span", { class: "key" },
+    svg("svg", { viewBox: "-7 -7 14 14", width: 14, height: 14, class: `flight ${kind === "records" ? "records answer" : kind}` },
+      svg("circle", { class: "dot", r: kind === "other" ? 2.6 : 4.6 })), text)));
+}

@@ -1,0 +1,93 @@
+// How long acknowledgements took, by level, and how far replicas are behind.
+
+import { el, svg, say, set } from "./dom.js";
+
+const WIDTH = 420;
+const HEIGHT = 150;
+const LEFT = 40;
+const BOTTOM = 20;
+const WINDOW_US = 20e6;
+
+class Plot {
+  constructor(parent, title, id, about) {
+    this.marks = svg("g");
+    this.axis = svg("g", { class: "axis" });
+    this.note = el("p", { class: "note" });
+    this.root = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": about }, this.axis, this.marks);
+    parent.replaceChildren(el("h2", { id }, title), this.root, this.note);
+  }
+
+  frame(from, to, ticks, y) {
+    const key = JSON.stringify([Math.round(from / 1e6), Math.round(to / 1e6), ticks]);
+    if (this.framed === key) return;
+    this.framed = key;
+    this.axis.replaceChildren(
+      ...ticks.flatMap(([value, text]) => [
+        svg("line", { x1: LEFT, x2: WIDTH - 4, y1: y(value), y2: y(value) }),
+        svg("text", { x: LEFT - 5, y: y(value) + 3.5, "text-anchor": "end" }, text)]),
+      svg("text", { x: LEFT, y: HEIGHT - 4 }, `${(from / 1e6).toFixed(0)} s`),
+      svg("text", { x: WIDTH - 4, y: HEIGHT - 4, "text-anchor": "end" }, `${(to / 1e6).toFixed(0)} s`));
+  }
+
+  span(store) {
+    const to = Math.max(store.picture.now_us ?? 0, WINDOW_US / 4);
+    const from = Math.max(0, to - WINDOW_US);
+    return { from, to, x: (at) => LEFT + ((at - from) / (to - from)) * (WIDTH - LEFT - 4) };
+  }
+}
+
+export class LatencyPlot extends Plot {
+  constructor(parent) {
+    super(parent, "Acknowledgement latency", "latency-title", "Latency of acknowledgements by level of acks, over time");
+  }
+
+  draw(store) {
+    const { from, to, x } = this.span(store);
+    const y = (ms) => HEIGHT - BOTTOM - (Math.log10(Math.max(1, Math.min(10_000, ms))) / 4) * (HEIGHT - BOTTOM - 8);
+    this.frame(from, to, [[1, "1 ms"], [10, "10"], [100, "100"], [1000, "1 s"], [10000, "10 s"]], y);
+    const recent = store.logs.samples.filter((each) => each.at >= from).slice(-600);
+    const key = `${recent.length}/${recent.at(-1)?.at}/${Math.round(from / 1e5)}/${Math.round(to / 1e5)}`;
+    if (key === this.key) return;
+    this.key = key;
+    this.marks.replaceChildren(...recent.map((each) => each.acks === "1"
+      ? svg("rect", { class: "acks-1", x: x(each.at) - 2.2, y: y(each.us / 1000) - 2.2, width: 4.4, height: 4.4 })
+      : svg("circle", { class: "acks-all", cx: x(each.at), cy: y(each.us / 1000), r: 2.4 })));
+    say(this.note, ["all", "1"].map((level) => medianOf(recent, level)).filter(Boolean).join(" · ") || "Nothing was acknowledged in the last 20 s.");
+  }
+}
+
+function medianOf(samples, level) {
+  const took = samples.filter((each) => each.acks === level).map((each) => each.us).sort((a, b) => a - b);
+  if (!took.length) return "";
+  return `${level === "all" ? "●" : "■"} acks=${level}: median ${(took[took.length >> 1] / 1000).toFixed(1)} ms, ${took.length} in 20 s`;
+}
+
+export class LagPlot extends Plot {
+  constructor(parent) {
+    super(parent, "Replica lag", "lag-title", "Records that each follower is behind its leader, over time");
+  }
+
+  draw(store) {
+    const { from, to, x } = this.span(store);
+    const recent = store.lags.filter((each) => each.at >= from);
+    const most = Math.max(4, ...recent.flatMap((each) => Object.values(each.lag)));
+    const top = niceTop(most);
+    const y = (records) => HEIGHT - BOTTOM - (Math.min(records, top) / top) * (HEIGHT - BOTTOM - 10);
+    this.frame(from, to, [[0, "0"], [top / 2, String(top / 2)], [top, String(top)]], y);
+    const nodes = [...new Set(recent.flatMap((each) => Object.keys(each.lag)))].sort();
+    const key = `${recent.length}/${recent.at(-1)?.at}/${top}/${nodes}`;
+    if (key === this.key) return;
+    this.key = key;
+    const thinned = recent.length > 400 ? recent.filter((_, i) => i % Math.ceil(recent.length / 400) === 0) : recent;
+    this.marks.replaceChildren(...nodes.map((node) => svg("polyline", {
+      class: `lag b${node}`, points: thinned.filter((each) => node in each.lag).map((each) => `${x(each.at).toFixed(1)},${y(each.lag[node]).toFixed(1)}`).join(" "),
+    })));
+    const last = recent.at(-1)?.lag ?? {};
+    say(this.note, Object.entries(last).map(([node, lag]) => `broker ${node}: ${lag} behind`).join(" · "));
+  }
+}
+
+function niceTop(most) {
+  for (const top of [4, 10, 20, 40, 100, 200, 400, 1000, 2000, 4000, 10000]) if (most <= top) return top;
+  return most;
+}

@@ -1,0 +1,81 @@
+// The picture as this page has it: patches merged into it, logs that grow, and what is chosen.
+
+export function merged(before, patch) {
+  const after = { ...before };
+  for (const [name, value] of Object.entries(patch)) {
+    if (value === null) delete after[name];
+    else if (typeof value === "object" && !Array.isArray(value)) {
+      const known = after[name];
+      const inside = known && typeof known === "object" && !Array.isArray(known) ? known : {};
+      after[name] = merged(inside, value);
+    } else after[name] = value;
+  }
+  return after;
+}
+
+export class Store {
+  constructor() {
+    this.forget();
+  }
+
+  forget() {
+    this.world = "";
+    this.about = {};
+    this.picture = {};
+    this.logs = { told: [], samples: [], metadata: [] };
+    this.lags = []; // {at, lag: {broker: records}} of the chosen partition
+    this.partition = "";
+    this.selected = null; // {kind: "broker" | "link" | "message" | "record", ...}
+  }
+
+  hear(message) {
+    switch (message.tell) {
+      case "opened":
+        this.forget();
+        this.world = message.world;
+        this.about = message.about;
+        break;
+      case "log": {
+        const log = (this.logs[message.name] ??= []);
+        log.length = message.at;
+        for (const item of message.items) log.push(item);
+        break;
+      }
+      case "picture":
+        this.picture = merged(this.picture, message.patch);
+        this.notice();
+        break;
+    }
+  }
+
+  // What is plotted over time and is in no log.
+  notice() {
+    const names = Object.keys(this.picture.partitions ?? {});
+    if (!names.includes(this.partition)) {
+      this.partition = names[0] ?? "";
+      this.lags = [];
+    }
+    const partition = this.chosen();
+    const now = this.picture.now_us ?? 0;
+    while (this.lags.length && this.lags.at(-1).at >= now) this.lags.pop();
+    if (!partition) return;
+    const end = partition.logs[partition.leader]?.end ?? Math.max(0, ...Object.values(partition.logs).map((log) => log.end));
+    const lag = {};
+    for (const node of partition.replicas) {
+      if (node !== partition.leader) lag[node] = end - (partition.logs[node]?.end ?? 0);
+    }
+    this.lags.push({ at: now, lag });
+    if (this.lags.length > 3000) this.lags.splice(0, 1000);
+  }
+
+  choose(partition) {
+    if (partition !== this.partition) {
+      this.partition = partition;
+      this.lags = [];
+    }
+  }
+
+  chosen() {
+    return this.picture.partitions?.[this.partition];
+  }
+}

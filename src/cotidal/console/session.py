@@ -1,0 +1,105 @@
+"""One page and the world behind it. Pure: whoever hosts it brings the messages and the time.
+
+    session.hear(text)      a message of the page
+    session.turn(20)        20 ms have passed
+    session.outbox          what is to be sent, in order; the host takes it
+
+A picture is sent only to a page that is ready for one. The logs that grow in between wait with it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+
+from cotidal.console.delta import difference
+from cotidal.console.world import Command, Json, Refused, World
+from cotidal.limits import PAGE_COMMAND_BYTES_MAX
+
+Opener = Callable[[Command], World]
+
+
+class Session:
+    __slots__ = ("_drawn", "_is_ready", "_sent", "_worlds", "outbox", "world")
+
+    def __init__(self, worlds: Mapping[str, Opener]) -> None:
+        """``worlds``: by the name under which a page opens them."""
+        self._worlds = worlds
+        self.world: World | None = None
+        self.outbox: list[Json] = []
+        self._drawn: Json = {}
+        """The picture as the page has it."""
+        self._sent: dict[str, int] = {}
+        """How much of each log the page has."""
+        self._is_ready = False
+
+    def hear(self, text: str | bytes) -> None:
+        ask: object = None
+        try:
+            if len(text) > PAGE_COMMAND_BYTES_MAX:
+                raise Refused(f"a command is at most {PAGE_COMMAND_BYTES_MAX} bytes long")
+            try:
+                said = json.loads(text)
+            except ValueError:
+                raise Refused("a command is a JSON object") from None
+            ask = said.get("ask") if isinstance(said, dict) else None
+            answer = self._obey(Command(said))
+        except Refused as refusal:
+            self._say({"tell": "refused", "ask": ask, "sentence": str(refusal)})
+        else:
+            if answer is not None or ask is not None:
+                self._say({"tell": "answer", "ask": ask, **(answer or {})})
+        self._show()
+
+    def turn(self, passed_ms: int) -> None:
+        if self.world is not None:
+            self.world.advance(passed_ms)
+            self._show()
+
+    def take(self) -> list[str]:
+        """All that is to be sent now, as text."""
+        found = [json.dumps(message, separators=(",", ":")) for message in self.outbox]
+        self.outbox.clear()
+        return found
+
+    def _say(self, message: Json) -> None:
+        self.outbox.append({name: value for name, value in message.items() if value is not None})
+
+    def _obey(self, command: Command) -> Json | None:
+        if command.name == "ready":
+            self._is_ready = True
+            return None
+        if command.name == "open":
+            self._open(command)
+            return None
+        if self.world is None:
+            raise Refused("no world is open yet")
+        return self.world.obey(command)
+
+    def _open(self, command: Command) -> None:
+        name = command.one_of("world", tuple(self._worlds))
+        self.world = self._worlds[name](command)
+        self._drawn = {}
+        self._sent = {}
+        self._is_ready = True
+        self._say({"tell": "opened", "world": name, "about": self.world.about})
+
+    def _show(self) -> None:
+        """Logs before the picture: a page that is ready again has them all."""
+        if self.world is None or not self._is_ready:
+            return
+        grown = False
+        for name, log in self.world.logs.items():
+            sent = self._sent.get(name, 0)
+            if len(log) != sent:
+                at = min(sent, len(log))
+                items = list(log[at:])
+                self._say({"tell": "log", "name": name, "at": at, "items": items})
+                self._sent[name] = len(log)
+                grown = True
+        picture = self.world.picture()
+        patch = difference(self._drawn, picture)
+        if patch or grown:
+            self._drawn = picture
+            self._is_ready = False
+            self._say({"tell": "picture", "patch": patch})

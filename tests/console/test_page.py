@@ -1,0 +1,316 @@
+"""The page over the simulated cluster, in a real browser: every control is used."""
+
+import json
+import re
+
+import pytest
+
+pytestmark = pytest.mark.xdist_group("browser")
+
+
+def picture(page):
+    return page.evaluate("cotidal.store.picture")
+
+
+def told(page):
+    return page.evaluate("cotidal.store.logs.told")
+
+
+def orders(page):
+    return picture(page)["partitions"]["orders-0"]
+
+
+def until(page, expression):
+    """Asked from here: the page's own policy forbids to evaluate text in it."""
+    for _ in range(400):
+        if page.evaluate(expression):
+            return
+        page.wait_for_timeout(50)
+    raise AssertionError(f"not within 20 s: {expression}; {told(page)[-4:]}")
+
+
+def wait(page, expression):
+    """``p`` is the picture, ``o`` the partition orders-0 in it."""
+    until(
+        page,
+        f"(() => {{ const p = cotidal.store.picture; const o = p.partitions['orders-0'];"
+        f" return {expression}; }})()",
+    )
+
+
+def run_fast(page, speed="10"):
+    page.select_option("#speed", speed)
+    if picture(page)["state"] != "running":
+        page.click("#play")
+    wait(page, "p.state === 'running'")
+
+
+def press(page, name):
+    page.get_by_role("button", name=name, exact=True).click()
+
+
+def test_it_shows_every_replica_record_by_record(page):
+    press(page, "Run or pause")
+    wait(page, "Object.values(o.logs).every(log => log.high_watermark >= 3)")
+    press(page, "Run or pause")
+    wait(page, "p.state === 'paused'")
+    until(page, "document.querySelectorAll('.row').length === 3")
+    for row in page.locator(".row").all():
+        cells = row.locator(".cell:not(.open)").count()
+        assert cells >= 3
+        assert re.fullmatch(rf"HW {cells}", row.locator(".hw text").text_content())
+
+
+def test_a_killed_follower_leaves_the_isr_and_the_high_watermark_goes_on(page):
+    run_fast(page)
+    wait(page, "o.logs[o.leader].end > 3")
+    follower = next(n for n in orders(page)["replicas"] if n != orders(page)["leader"])
+    press(page, f"Kill broker {follower}")
+    wait(page, f"!o.isr.includes({follower})")
+    before = orders(page)["logs"][str(orders(page)["leader"])]["high_watermark"]
+    wait(page, f"o.logs[o.leader].high_watermark > {before + 3}")
+    row = page.locator(".row", has_text=f"Broker {follower}")
+    assert "out of ISR" in row.text_content()
+    assert "down" in row.text_content()
+    press(page, f"Start broker {follower}")
+    wait(page, f"o.isr.includes({follower})")
+
+
+def test_a_dead_leader_is_followed_in_a_higher_epoch_and_cut_when_it_returns(page):
+    page.get_by_label("acks=1", exact=True).fill("40")
+    page.get_by_label("acks=1", exact=True).blur()
+    run_fast(page, "1")
+    wait(page, "o.logs[o.leader].end > 10")
+    leader = orders(page)["leader"]
+    # Records that only the leader has: its followers hear nothing more of it.
+    for link in page.locator(f".link[aria-label*=' {leader}']").all():
+        link.press("Enter")
+        press(page, "Cut")
+    run_fast(page)
+    wait(page, f"o.leader !== {leader} && o.leader_epoch >= 1")
+    for link in page.locator(".link.cut").all():
+        link.press("Enter")
+        press(page, "Join")
+    wait(page, f"o.isr.includes({leader}) && o.logs[{leader}].epochs.at(-1)[0] >= 1")
+    kinds = {item["kind"] for item in told(page)}
+    assert {"cut", "elect", "lost", "isr"} <= kinds
+    page.wait_for_selector(".cell.e1")
+
+
+def test_the_seed_in_the_address_gives_the_same_picture_twice(open_page, server):
+    seen = []
+    for _ in range(2):
+        page = open_page(f"{server.base}#seed=21&nodes=3&at_us=4000000")
+        seen.append((picture(page), told(page)))
+    assert seen[0] == seen[1]
+
+
+def test_a_shared_link_is_the_whole_run(open_page, server, page):
+    page.get_by_label("Record to produce").fill("shared")
+    press(page, "Produce")
+    press(page, "Kill broker 2")
+    wait(page, "p.brokers['2'].state === 'down'")
+    press(page, "Step")
+    press(page, "Step")
+    until(page, "location.hash.includes('did=')")
+    shown = picture(page)
+    other = open_page(page.evaluate("location.href") + f"&at_us={shown['now_us']}")
+    assert picture(other) == shown
+
+
+def test_a_step_tells_one_thing_and_a_step_back_takes_it_back(page):
+    before = told(page)
+    page.keyboard.press("ArrowRight")
+    until(page, f"cotidal.store.logs.told.length > {len(before)}")
+    until(
+        page,
+        "document.getElementById('headline').textContent === cotidal.store.logs.told.at(-1).text",
+    )
+    first = told(page)
+    page.keyboard.press("ArrowRight")
+    until(page, f"cotidal.store.logs.told.length > {len(first)}")
+    page.keyboard.press("ArrowLeft")
+    until(page, f"cotidal.store.logs.told.length === {len(first)}")
+    assert told(page) == first
+
+
+def test_the_time_line_goes_to_any_moment(page):
+    run_fast(page)
+    wait(page, "p.now_us > 3e6")
+    press(page, "Run or pause")
+    wait(page, "p.state === 'paused'")
+    end = picture(page)["now_us"]
+    page.locator("#timeline input").fill("500")
+    wait(page, f"Math.abs(p.now_us - {end} / 2) < {end} / 500")
+    page.get_by_label("every step").check()
+    page.locator("#feed button.when").last.click()
+    wait(page, "p.now_us < 1e6")
+
+
+def test_a_broker_can_be_paused_stopped_wiped_and_lose_power(page):
+    run_fast(page, "5")
+    press(page, "Pause broker 3")
+    wait(page, "p.brokers['3'].state === 'paused'")
+    press(page, "Resume broker 3")
+    wait(page, "p.brokers['3'].state !== 'paused'")
+    page.keyboard.press("3")
+    wait(page, "p.brokers['3'].state === 'up' && o.isr.length === 3")
+    page.locator("#detail").get_by_role("button", name="Stop").click()
+    wait(page, "p.brokers['3'].state === 'down'")
+    page.locator("#detail").get_by_role("button", name="Wipe disk").click()
+    wait(page, "!o.logs['3']")
+    page.locator("#detail").get_by_role("button", name="Start").click()
+    wait(page, "o.isr.includes(3)")
+    page.locator("#detail").get_by_role("button", name="Cut power").click()
+    wait(page, "p.brokers['3'].state === 'down'")
+    assert page.locator("#detail h3").text_content() == "Broker 3"
+
+
+def test_links_are_slowed_by_a_slider_and_by_dragging_a_broker(page):
+    page.locator(".link[aria-label='Link between brokers 1 and 2']").press("Enter")
+    slider = page.get_by_label("Slower by, milliseconds each way")
+    slider.fill("120")
+    wait(page, "p.links['1-2']?.slow_ms === 120")
+    page.wait_for_selector(".link.slow")
+    box = page.locator(".broker[aria-label^='Broker 3']").bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + 30
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x - 20, y + 12)
+    page.mouse.move(x - 40, y + 24)
+    page.mouse.up()
+    wait(page, "p.links['1-3']?.slow_ms > 50 && p.links['2-3']?.slow_ms > 50")
+
+
+def test_a_message_is_clicked_read_and_lost(page):
+    for _ in range(150):
+        flights = picture(page)["flights"].items()
+        mine = [n for n, each in flights if each["api"] == "Produce" and not each["answer"]]
+        if mine:
+            break
+        page.evaluate("cotidal.link.ask({do: 'run-for', ms: 5})")
+    page.wait_for_selector(f".flight[data-number='{mine[0]}']")
+    page.locator(f".flight[data-number='{mine[0]}']").dispatch_event("click")
+    page.wait_for_selector("#detail:has-text('acks=-1 orders-0')")
+    page.get_by_role("button", name="Lose it").click()
+    until(page, "cotidal.store.logs.told.some(item => item.kind === 'lose')")
+
+
+def test_settings_and_clients_change_while_it_runs(page):
+    run_fast(page, "5")
+    page.get_by_label("Min ISR").fill("3")
+    page.get_by_label("Min ISR").blur()
+    page.get_by_label("Lag time, ms").fill("900")
+    page.get_by_label("Lag time, ms").blur()
+    page.get_by_label("Unclean election").check()
+    page.get_by_label("Eligible leader replicas").uncheck()
+    wait(page, "p.settings.min_isr === 3 && p.settings.lag_ms === 900")
+    wait(page, "p.settings.unclean && !p.settings.elr")
+    page.get_by_label("Where the consumer is").select_option("2")
+    press(page, "Add consumer")
+    wait(page, "p.clients.c2 && Object.values(p.clients.c2.positions)[0] > 2")
+    wait(page, "p.clients.c2.reads_from['orders-0'] === 'node-2'")
+    press(page, "Remove consumer c2")
+    wait(page, "!p.clients.c2")
+    leader = orders(page)["leader"]
+    press(page, f"Kill broker {leader}")
+    wait(page, f"o.leader !== {leader} && o.leader > 0")
+    press(page, f"Start broker {leader}")
+    wait(page, f"o.isr.includes({leader})")
+    press(page, "Elect preferred leader")
+    wait(page, "o.leader === o.preferred")
+
+
+def test_a_broken_promise_stops_the_world_and_names_the_records(open_page, server):
+    page = open_page(f"{server.base}#seed=7&nodes=5&min_isr=1&unclean=true")
+    run_fast(page)
+    wait(page, "o.logs[o.leader].end > 3")
+    told_ = orders(page)
+    leader, away = told_["leader"], [n for n in told_["replicas"] if n != told_["leader"]]
+    for node in away:
+        press(page, f"Kill broker {node}")
+    wait(page, "o.isr.length === 1")
+    end = orders(page)["logs"][str(leader)]["end"]
+    wait(page, f"o.logs[o.leader].high_watermark > {end + 4}")
+    press(page, f"Kill broker {leader}")
+    for node in away:
+        press(page, f"Start broker {node}")
+    wait(page, "p.state === 'broken'")
+    page.wait_for_selector("#banner:has-text('Lost records: orders-0 (acks=all): offset')")
+    assert page.locator(".lamps .broken").count() == 1
+    assert page.locator("#play").is_disabled()
+
+
+def test_what_a_record_says_is_never_more_than_text(page):
+    hostile = "<img src=x onerror=\"document.title='owned'\"><script>owned=1</script> \u202e"
+    page.get_by_label("Record to produce").fill(hostile)
+    press(page, "Produce")
+    run_fast(page, "1")
+    until(page, "cotidal.store.picture.counts.acknowledged > 2")
+    press(page, "Run or pause")
+    wait(page, "p.state === 'paused'")
+    for number in range(page.locator(".row").first.locator(".cell").count()):
+        page.locator(".row").first.locator(".cell").nth(number).click()
+        page.wait_for_selector(f"#detail h3:text('Offset {number} on')")
+        page.wait_for_selector("#detail p:has-text('Bytes')")
+        if "onerror" in page.locator("#detail").text_content():
+            break
+    assert hostile in page.locator("#detail").text_content()
+    assert page.locator("#detail img, #detail script").count() == 0
+    assert page.title() == "Simulated cluster · cotidal"
+
+
+def test_two_tabs_have_a_world_each(open_page, server):
+    one, other = open_page(server.address), open_page(server.address)
+    press(one, "Kill broker 1")
+    wait(one, "p.brokers['1'].state === 'down'")
+    assert picture(other)["brokers"]["1"]["state"] == "up"
+
+
+def test_keys_help_and_colours(page):
+    page.keyboard.press("Space")
+    wait(page, "p.state === 'running'")
+    page.keyboard.press("+")
+    wait(page, "p.speed === 0.5")
+    page.keyboard.press("Space")
+    wait(page, "p.state === 'paused'")
+    page.keyboard.press("?")
+    page.wait_for_selector("dialog[open]:has-text('What you see')")
+    page.keyboard.press("Escape")
+    page.wait_for_selector("dialog[open]", state="detached")
+    page.keyboard.press("2")
+    page.keyboard.press("k")
+    wait(page, "p.brokers['2'].state === 'down'")
+    page.keyboard.press("Escape")
+    page.wait_for_selector("#detail", state="hidden")
+    before = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    press(page, "Light or dark")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != before
+
+
+def test_another_cluster_can_be_begun(page):
+    page.get_by_label("Seed").fill("99")
+    page.get_by_label("Brokers", exact=True).select_option("5")
+    page.locator("#parts").select_option("6")
+    press(page, "Begin anew")
+    until(page, "Object.keys(cotidal.store.picture.brokers ?? {}).length === 5")
+    until(page, "location.hash.includes('seed=99')")
+    assert len(picture(page)["partitions"]) == 6
+    page.get_by_label("Partition", exact=True).select_option("orders-3")
+    page.locator("#partitions").get_by_role("button", name="orders-4").click()
+    until(page, "cotidal.store.partition === 'orders-4'")
+
+
+def test_a_narrow_screen_needs_no_scrolling_sideways(open_page, server):
+    page = open_page(server.address)
+    page.set_viewport_size({"width": 390, "height": 800})
+    until(page, "document.documentElement.scrollWidth <= 390")
+
+
+def test_what_was_refused_is_said(page):
+    page.evaluate("cotidal.act({do: 'kill', node: 99})")
+    page.wait_for_selector("#toast:has-text('from 1 to 3')")
+
+
+def test_the_picture_is_json_that_a_page_of_anybody_can_draw(page):
+    assert json.loads(json.dumps(picture(page)))["brokers"]["1"]["quorum"]["epoch"] >= 1

@@ -1,0 +1,128 @@
+import json
+
+import pytest
+
+from cotidal.console.session import Session
+from cotidal.console.world import Command, Refused
+from cotidal.limits import PAGE_COMMAND_BYTES_MAX
+
+
+class Counter:
+    """A world that counts."""
+
+    about = {"title": "counter"}
+
+    def __init__(self):
+        self.value = 0
+        self.told = []
+
+    @property
+    def logs(self):
+        return {"told": self.told}
+
+    def obey(self, command):
+        match command.name:
+            case "add":
+                self.value += command.number("by", least=1, most=9)
+                self.told.append({"text": f"now {self.value}"})
+                return None
+            case "forget":
+                del self.told[:]
+                return None
+            case "look":
+                return {"value": self.value}
+        raise Refused("a counter does not know that")
+
+    def advance(self, passed_ms):
+        self.value += passed_ms
+
+    def picture(self):
+        return {"value": self.value}
+
+
+@pytest.fixture
+def session():
+    made = Session({"counter": lambda command: Counter()})
+    hear(made, do="open", world="counter")
+    return made
+
+
+def hear(session, **said):
+    session.hear(json.dumps(said))
+    return [json.loads(text) for text in session.take()]
+
+
+def test_a_world_is_opened_and_shown():
+    made = Session({"counter": lambda command: Counter()})
+    assert hear(made, do="open", world="counter") == [
+        {"tell": "opened", "world": "counter", "about": {"title": "counter"}},
+        {"tell": "picture", "patch": {"value": 0}},
+    ]
+
+
+def test_a_page_that_is_not_ready_gets_no_picture(session):
+    assert hear(session, do="add", by=1) == []
+    assert hear(session, do="add", by=2) == []
+    log, picture = hear(session, do="ready")
+    assert log == {
+        "tell": "log",
+        "name": "told",
+        "at": 0,
+        "items": [{"text": "now 1"}, {"text": "now 3"}],
+    }
+    assert picture == {"tell": "picture", "patch": {"value": 3}}
+
+
+def test_time_is_shown_as_it_passes(session):
+    hear(session, do="ready")
+    session.turn(40)
+    assert [json.loads(text) for text in session.take()] == [
+        {"tell": "picture", "patch": {"value": 40}}
+    ]
+
+
+def test_nothing_is_sent_when_nothing_has_changed(session):
+    hear(session, do="ready")
+    session.turn(0)
+    assert session.take() == []
+
+
+def test_a_log_that_became_shorter_is_told_from_where_it_ends(session):
+    hear(session, do="ready")
+    hear(session, do="add", by=1)
+    hear(session, do="ready")
+    log = hear(session, do="forget")[0]
+    assert log == {"tell": "log", "name": "told", "at": 0, "items": []}
+
+
+def test_an_answer_names_its_question(session):
+    assert hear(session, do="look", ask=7) == [{"tell": "answer", "ask": 7, "value": 0}]
+
+
+def test_a_refusal_names_its_command_and_says_why(session):
+    assert hear(session, do="fly", ask=8) == [
+        {"tell": "refused", "ask": 8, "sentence": "a counter does not know that"}
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", "7", '{"do": 7}', '{"do": null}', '{"do": "open", "world": "moon"}',
+     '{"do": "add"}', '{"do": "add", "by": true}', '{"do": "add", "by": 1e9}',
+     "x" * (PAGE_COMMAND_BYTES_MAX + 1)],
+)  # fmt: skip
+def test_whatever_a_page_says_it_gets_a_sentence(session, text):
+    session.hear(text)
+    (told,) = [json.loads(each) for each in session.take()]
+    assert told["tell"] == "refused"
+    assert told["sentence"]
+
+
+def test_no_world_is_commanded_before_one_is_open():
+    made = Session({})
+    assert hear(made, do="run")[0]["sentence"] == "no world is open yet"
+
+
+def test_a_command_knows_numbers_from_truth():
+    with pytest.raises(Refused, match="whole number 'node' from 1 to 3"):
+        Command({"do": "kill", "node": True}).number("node", least=1, most=3)
