@@ -25,6 +25,7 @@ from cotidal.broker.descriptors import descriptors, raise_limit
 from cotidal.broker.directory import LogDir
 from cotidal.broker.disk import Disk
 from cotidal.broker.driver import Driver, now_millis, wall_millis
+from cotidal.broker.edge import Edge
 from cotidal.broker.faults import NO_FAULTS, Faults, read_faults
 from cotidal.broker.full_disk import FillableFiles
 from cotidal.broker.identity import gate, node_config
@@ -83,17 +84,19 @@ class Running:
         *,
         chaos: bool = False,
         trace: str | None = None,
+        edge: Edge | None = None,
     ) -> None:
         """Takes the directory, binds the ports and reads the metadata log; StartError if not.
 
         ``chaos``: its links and disks can be disturbed (``suffer``). ``trace``: the file in which
-        its life is recorded.
+        its life is recorded. ``edge``: who stands between its sockets and itself.
         """
         loop = asyncio.get_running_loop()
         self.config = config
         self.journal = journal
         self._links = Links(config.node_id, loop) if chaos else None
         self._trace = trace
+        self._edge = edge
         self.counters = Counters()
         self._loop = loop
         self._ended: asyncio.Future[int] = loop.create_future()
@@ -142,8 +145,14 @@ class Running:
             machine, loop, journal=journal, counters=counters, on_fault=self._on_fault
         )
         self._server = Server(
-            loop, bounds=server_bounds(config), post=self._post, journal=journal, counters=counters
+            loop,
+            bounds=server_bounds(config),
+            post=self._post if self._edge is None else self._edge.on_event,
+            journal=journal,
+            counters=counters,
         )
+        if self._edge is not None:
+            self._edge.attach(self._post, self._server)
         self._disk = Disk(
             loop,
             self._files,
@@ -195,7 +204,7 @@ class Running:
                 read_partitions(effect)
 
         return {
-            Respond: server.respond,
+            Respond: server.respond if self._edge is None else self._edge.on_reply,
             CloseConnection: server.close_connection,
             PauseReading: server.pause_reading,
             ResumeReading: server.resume_reading,
@@ -405,15 +414,17 @@ async def serve(
     journal: Journal | None = None,
     files: FileSystem | None = None,
     faults: Faults | None = None,
+    edge: Edge | None = None,
 ) -> Running:
     """Start a node on this loop; it serves when this returns. StartError if it cannot be.
 
     ``files``: where its directory is; the operating system's file system unless told otherwise.
     ``faults``: how its links and disks are at first; None: nobody is going to disturb them.
+    ``edge``: who stands between its sockets and itself, in tests of clients.
     Nothing process-wide happens: no signal handler, no allocator setting, no logging set up.
     """
     journal = journal or Journal(LibrarySink(f"node {config.node_id}"))
-    running = Running(config, journal, files, chaos=faults is not None)
+    running = Running(config, journal, files, chaos=faults is not None, edge=edge)
     if faults is not None:
         running.suffer(faults)
     await running.start()

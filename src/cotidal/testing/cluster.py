@@ -28,7 +28,7 @@ import sys
 import tempfile
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Final, Self, TypeVar
@@ -38,6 +38,10 @@ from cotidal.broker.control import PID_FILE, ControlError, Handle
 from cotidal.broker.faults import NO_FAULTS, Faults, Pair, both_ways
 from cotidal.broker.local import CALLERS_PORTS_FROM, LayoutError, client_ports, lay_out
 from cotidal.broker.main import Running, new_loop, serve
+from cotidal.core.coordinator import partition_of
+from cotidal.errors import ErrorCode
+from cotidal.testing.replies import Close, RequestT, Rule, Script, ScriptedEdge
+from cotidal.values import NodeId, TopicPartition
 
 START_SECONDS_MAX: Final = 30.0
 STOP_SECONDS_MAX: Final = 30.0
@@ -131,6 +135,7 @@ class Cluster(Disturbed):
         self._data = _Data(directory)
         self._configs: dict[int, BrokerConfig] = {}
         self._running: dict[int, Running] = {}
+        self._script = Script(self.nodes)
         self._loop = new_loop()
         self._thread = threading.Thread(target=self._turn, name="cotidal", daemon=True)
 
@@ -176,6 +181,74 @@ class Cluster(Disturbed):
             raise ClusterFailed(f"node {node} runs")
         self._await(self._serve((node,)), START_SECONDS_MAX)
 
+    def on(
+        self,
+        request: type[RequestT],
+        *,
+        nth: int = 1,
+        times: int | None = 1,
+        node: int | None = None,
+        client_id: str | None = None,
+        when: Callable[[RequestT], bool] | None = None,
+        reply: ErrorCode | Callable[[RequestT], object] | tuple[Any, ...] | None = None,
+        delay: float = 0.0,
+        close: Close | None = None,
+    ) -> Rule[RequestT]:
+        """Do otherwise than the brokers would with some requests of clients (replies.py).
+
+        The ``nth`` of this kind from now on, and as many as ``times`` says (None: all from there);
+        at one ``node``, of one client, and only those for which ``when`` is true.
+        """
+        rule = Rule(
+            request,
+            nth=nth,
+            times=times,
+            node=node,
+            client_id=client_id,
+            when=when,
+            reply=reply,
+            delay=delay,
+            close=close,
+        )
+        self._script.add(rule)
+        return rule
+
+    def as_usual(self) -> None:
+        """No rule holds any more."""
+        self._script.clear()
+
+    def move_leader(self, topic: str, partition: int = 0, *, to: int | None = None) -> int:
+        """Really: to this replica, or to the next in line; who leads then."""
+        from cotidal.client.cluster import Cluster as Client
+        from cotidal.client.moving import Election, elect_leaders, reassign
+
+        place = TopicPartition(topic, partition)
+        with Client(self.bootstrap) as client:
+            told = client.topic(topic).partitions[partition]
+            others = [each for each in told.isr if each != told.leader]
+            if to is not None and to != told.leader and to not in others:
+                raise ClusterFailed(f"node {to} has no replica of {place} that is in sync")
+            if to is None and not others:
+                raise ClusterFailed(f"nobody but node {told.leader} could lead {place}")
+            leader = NodeId(others[0] if to is None else to)
+            order = (leader, *(each for each in told.replicas if each != leader))
+            failed = [each for each in reassign(client, {place: order}) if each.error]
+            if leader != told.leader and not failed:
+                elected = elect_leaders(client, Election.PREFERRED, (place,))
+                failed = [each for each in elected if each.error]
+            if failed:
+                raise ClusterFailed(f"{place} stays where it is: {failed[0].reason}")
+        return leader
+
+    def move_coordinator(self, group: str, *, to: int | None = None) -> int:
+        """Of a group, really: to this broker, or to another; who coordinates it then."""
+        from cotidal.client.cluster import Cluster as Client
+
+        topic = "__consumer_offsets"
+        with Client(self.bootstrap) as client:
+            count = len(client.topic(topic).partitions)
+        return self.move_leader(topic, partition_of(group, count), to=to)
+
     def suffer(self, faults: Faults) -> None:
         self.faults = faults
         self._await(self._suffer(faults), STOP_SECONDS_MAX)
@@ -201,7 +274,12 @@ class Cluster(Disturbed):
 
     async def _serve(self, nodes: tuple[int, ...]) -> None:
         started = await asyncio.gather(
-            *(serve(self._configs[node], faults=self.faults) for node in nodes)
+            *(
+                serve(
+                    self._configs[node], faults=self.faults, edge=ScriptedEdge(node, self._script)
+                )
+                for node in nodes
+            )
         )
         self._running.update(zip(nodes, started, strict=True))
 
