@@ -98,6 +98,35 @@ def test_synced_bytes_survive_and_of_the_others_any_prefix_perhaps_with_a_hole()
     assert 0 < holes < 100
 
 
+def test_what_a_disk_lies_about_may_be_lost_until_it_syncs_truly() -> None:
+    def left(*, true_at_last: bool) -> set[tuple[str, ...]]:
+        seen = set()
+        for seed in range(100):
+            files = MemoryFiles()
+            files.mkdir("/d")
+            files.sync_directory("/")
+            files.lies = lambda path: path.startswith("/d")
+            file = files.open("/d/f", create=True)
+            file.append([b"abc"])
+            file.sync()
+            files.sync_directory("/d")
+            files.write("/d/g", b"def")
+            files.write("/h", b"ghi")
+            assert files.lies_told == 3
+            if true_at_last:
+                files.lies = None
+                file.sync()
+                files.sync_directory("/d")
+                files.write("/d/g", b"def")
+            files.crash(random.Random(seed).randrange)
+            assert (files.read("/h"), files.lies_told) == (b"ghi", 0)
+            seen.add(tuple(f"{name} {files.size(f'/d/{name}')}" for name in files.listdir("/d")))
+        return seen
+
+    assert left(true_at_last=True) == {("f 3", "g 3")}
+    assert {(), ("f 0",), ("f 3", "g 0")} <= left(true_at_last=False)
+
+
 def test_unsynced_truncation_may_come_undone_with_all_that_came_after() -> None:
     seen = set()
     for seed in range(200):

@@ -7,6 +7,7 @@
                 zeros: its length had reached the disk, and its bytes had not
   capacity      bytes in all; the append that passes it writes what fits and raises ENOSPC
   fail          an error for chosen operations on chosen paths
+  lies          chosen paths whose syncs are said to be done and are not
   cost_us       what each operation would have taken; ``take_spent_us`` tells the simulator
 
 ``draw(n)`` gives an integer in 0 .. n-1; all randomness comes from it. It is asked in an order
@@ -124,7 +125,8 @@ class MemoryFile:
         if self._life == 0:
             return
         self._check("sync")
-        self._content.journal.clear()
+        if self._files.is_synced(self._path):
+            self._content.journal.clear()
 
     def close(self) -> None:
         self._life = 0
@@ -182,8 +184,8 @@ class _Failure:
 class MemoryFiles:
     """Paths begin at a root that is always there."""
 
-    __slots__ = ("_failures", "_locks", "_root", "_spent_us", "capacity", "cost_us", "life",
-                 "used_bytes")  # fmt: skip
+    __slots__ = ("_failures", "_locks", "_root", "_spent_us", "capacity", "cost_us", "lies",
+                 "lies_told", "life", "used_bytes")  # fmt: skip
 
     def __init__(self, *, capacity: int | None = None) -> None:
         self._root = _Folder()
@@ -193,6 +195,11 @@ class MemoryFiles:
         self.capacity = capacity
         self.cost_us: Mapping[str, int] = {}
         """By operation (OPERATIONS); what is not named costs nothing."""
+        self.lies: Callable[[str], bool] | None = None
+        """Paths whose syncs do nothing. One that is true makes up for all that were not, of its
+        own file or directory."""
+        self.lies_told = 0
+        """Such syncs since the last crash."""
         self.life = 1
         """Of which process: files opened before a crash cannot be used after it."""
         self.used_bytes = 0
@@ -202,6 +209,7 @@ class MemoryFiles:
     def crash(self, draw: Draw | None = None) -> None:
         """The process dies; with ``draw``, the machine too."""
         self.life += 1
+        self.lies_told = 0
         self._locks.clear()
         self._failures = [each for each in self._failures if each.times > FOREVER // 2]
         if draw is not None:
@@ -244,6 +252,13 @@ class MemoryFiles:
                 if failure.times == 0:
                     self._failures.remove(failure)
                 raise OSError(failure.error, _REASONS.get(failure.error, "error"), path)
+
+    def is_synced(self, path: str) -> bool:
+        """Asked at a sync: is it a true one?"""
+        if self.lies is None or not self.lies(path):
+            return True
+        self.lies_told += 1
+        return False
 
     def room(self, wanted: int) -> int:
         """How many of so many bytes still fit."""
@@ -314,7 +329,8 @@ class MemoryFiles:
 
     def sync_directory(self, path: str) -> None:
         self.account("sync", path)
-        self._folder(path).journal.clear()
+        if self.is_synced(path):
+            self._folder(path).journal.clear()
 
     def read(self, path: str) -> bytes:
         self.account("read", path)
@@ -333,8 +349,9 @@ class MemoryFiles:
         self.used_bytes += len(data)
         if sync:
             self.account("sync", path)
-            content.journal.clear()
-            folder.journal.clear()
+            if self.is_synced(path):
+                content.journal.clear()
+                folder.journal.clear()
 
     def lock(self, path: str) -> MemoryLock | None:
         if path in self._locks:

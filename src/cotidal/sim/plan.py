@@ -7,6 +7,7 @@ promises it gives up (``exempt``), as the specification does:
   any amount of message loss, delay, partition, pause, clock skew       nothing is exempt
   unclean restarts, all without loss (kill -9)                          nothing is exempt
   unclean restarts with loss, fewer than min ISR until the ISR is whole nothing is exempt
+  a disk that lies about fsync of partitions is a disk without it       as the line above
   more of them, or an unclean election                                  LOSS below
 """
 
@@ -272,6 +273,13 @@ PLANS: Final[dict[str, Plan]] = {
             topic=_SHORT_SEGMENTS,
         ),
         Plan(
+            "lying",
+            "disks say that partitions are synced and lie, and power cuts as in lossy-disk",
+            _NETWORK | _SMALL | {"pause": 2, "lie": 6, "power-whole": 6},
+            gap_ms=700,
+            topic={"flush.messages": "1"},
+        ),
+        Plan(
             "ebb",
             "two replicas fall out of the ISR and a third loses power; then all come back",
             {"ebb": 1},
@@ -419,6 +427,17 @@ PLANS: Final[dict[str, Plan]] = {
             min_isr=1,
             topic={"flush.messages": "1"},
             acks=(-1, -1),
+        ),
+        Plan(
+            "lone-lying",
+            "one node that syncs before it answers, on a disk that lies: records may go",
+            _PROCESS | {"break": 3, "power": 4, "lie": 4} | _SMALL,
+            nodes=1,
+            replication=1,
+            min_isr=1,
+            topic={"flush.messages": "1"},
+            acks=(-1, -1),
+            exempt=LOSS,
         ),
         Plan(
             "lone-lossy",

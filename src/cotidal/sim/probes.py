@@ -87,6 +87,7 @@ VOTER_ADDED: Final = "a voter added"
 VOTER_REMOVED: Final = "a voter removed"
 LEADER_REMOVED: Final = "the leader removed itself"
 WIPED: Final = "a node comes back with an empty disk"
+LIED_TO: Final = "power is lost after a disk has lied about a sync"
 LOG_OFFLINE: Final = "a log goes offline"
 
 SITUATIONS: Final = (
@@ -143,6 +144,7 @@ SITUATIONS: Final = (
     Situation(VOTER_REMOVED, "reconfiguration"),
     Situation(LEADER_REMOVED, "reconfiguration"),
     Situation(WIPED, "wiped"),
+    Situation(LIED_TO, "lying"),
     Situation(LOG_OFFLINE, "bad-disks"),
 )
 """Every corner, in the order of a run's life. "Written, but the ISR is short" (20) is not among

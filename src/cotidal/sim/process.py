@@ -18,7 +18,7 @@ from cotidal.core.machine import Entropy
 from cotidal.log.checkpoint import CLEAN_SHUTDOWN, decode_clean_shutdown, encode_clean_shutdown
 from cotidal.log.failure import LogError
 from cotidal.log.memory import MemoryFiles
-from cotidal.log.metadata_store import write_first_voters
+from cotidal.log.metadata_store import METADATA_PARTITION, write_first_voters
 from cotidal.messages.records.quorum import VotersRecordVoter
 from cotidal.node import effects as fx
 from cotidal.node.coordinators import CoordinatorLog
@@ -50,6 +50,7 @@ RING_US: Final = 50
 """A turn of the loop takes its time: a deadline that has passed is not looked at in no time."""
 POWER_LOST: Final = "power lost"
 """Why a process ends whose machine may have lost what was not synced."""
+_METADATA: Final = str(METADATA_PARTITION)
 CLEAN_MARK: Final = f"{DATA}/{CLEAN_SHUTDOWN}"
 
 
@@ -88,6 +89,11 @@ class Machine:
         """The disk works again. A log that met the fault is offline until the process restarts."""
         self.files.mend()
 
+    def lie(self, *, lies: bool) -> None:
+        """The disk says that it has synced the files of partitions, and has not. The metadata log
+        is on another one: a quorum that cannot rely on its votes promises nothing at all."""
+        self.files.lies = _is_of_a_partition if lies else None
+
     def log_directory(self, partition: TopicPartition) -> str:
         return f"{DATA}/{partition}"
 
@@ -101,6 +107,12 @@ class Machine:
         assert self.process is None
         self.files = _formatted()
         self.config = self.config._replace(directory_id=directory_id)
+
+
+def _is_of_a_partition(path: str) -> bool:
+    """The directory of a partition other than the metadata's, or a file in it."""
+    directory = path.removeprefix(f"{DATA}/").partition("/")[0]
+    return directory.rpartition("-")[2].isdigit() and directory != _METADATA
 
 
 def _formatted() -> MemoryFiles:

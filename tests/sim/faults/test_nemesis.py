@@ -7,6 +7,7 @@ import pytest
 from cotidal.sim import probes
 from cotidal.sim.agenda import MS, SECOND
 from cotidal.sim.faults.schedule import Command, draw_schedule, parse_command
+from cotidal.sim.lab.measures import measured
 from cotidal.sim.plan import PLANS
 from cotidal.sim.run import Run
 from cotidal.sim.trace import Trace
@@ -63,6 +64,31 @@ def test_a_log_whose_disk_fails_is_back_when_the_disk_is_replaced(fault: str) ->
     assert run.nemesis._whole()
 
 
+def test_a_disk_lies_for_its_time_about_partitions_and_never_about_metadata() -> None:
+    run = begun("at 0.100 lie 2 for 1.000", "at 0.900 lie 2 for 1.000")
+    files = run.world.machines[TWO].files
+    run.world.run_for(1_500 * MS)  # the second one lasts longer than the first
+    assert not files.is_synced("/data/orders-0")
+    assert not files.is_synced("/data/orders-0/00000000000000000000.log")
+    assert files.is_synced("/data/__cluster_metadata-0/quorum-state")
+    assert files.is_synced("/data/replication-offset-checkpoint")
+    assert files.is_synced("/data")
+    run.world.run_for(500 * MS)
+    assert files.is_synced("/data/orders-0")
+
+
+def test_what_a_node_alone_has_synced_is_lost_with_its_power_only_if_its_disk_lied() -> None:
+    plan = PLANS["lone-lying"]
+    schedule = draw_schedule(2, plan)
+    lied, outcome = measured(2, plan, schedule)
+    assert lied.lost > 0
+    assert outcome.seen[probes.LIED_TO] > 0
+    true = tuple(command for command in schedule if command.fault != "lie")
+    kept, outcome = measured(2, plan._replace(exempt=frozenset()), true)
+    assert (kept.lost, outcome.broken) == (0, None)
+    assert probes.LIED_TO not in outcome.seen
+
+
 def test_nodes_are_counted_round_and_round() -> None:
     run = begun("at 0.100 kill 5 for 10.000")
     run.world.run_for(200 * MS)
@@ -108,6 +134,7 @@ def test_healing_ends_everything() -> None:
         "at 0.100 slow-link 1 3 by 0.500 for 60.000",
         "at 0.100 slow-disk 3 by 0.100 for 60.000",
         "at 0.100 clock-jump 3 by 100.000",
+        "at 0.100 lie 3 for 60.000",
     )
     run.world.run_for(SECOND)
     run.nemesis.heal()
@@ -117,6 +144,7 @@ def test_healing_ends_everything() -> None:
     assert not network.link(one.host, three.host).blocked
     assert network.link(one.host, three.host).delay_us == network.delay_us
     assert (three.speed.slow_us, three.clock.wall_skew_ms) == (2 * MS, 0)
+    assert three.files.lies is None
 
 
 def traced(schedule: tuple[Command, ...]) -> list[str]:

@@ -16,6 +16,7 @@ LINES = (
     "at 1.000 wipe 2 for 3.000 if whole",
     "at 1.000 full 2 17 for 3.000",
     "at 1.000 io-error 2 17 for 3.000",
+    "at 1.000 lie 2 for 3.000",
     "at 12.345 stop 1 for 0.100",
     "at 1.000 pause 2 for 12.000",
     "at 1.000 isolate 3 for 2.000",

@@ -28,7 +28,7 @@ class AckChecker:
         does not unsay what was told before."""
 
     def look(self, process: Process, event: Event, effects: tuple[Effect, ...]) -> None:
-        if isinstance(event, Appended | LogOpened):
+        if isinstance(event, (Appended, LogOpened)):  # a union would be made anew with every step
             place = self._log(process, event.topic_id, event.partition.partition)
             self._ends[place] = max(self._ends.get(place, 0), event.end_offset)
         for effect in effects:

@@ -49,6 +49,7 @@ class Nemesis:
             "wipe": self._wipe,
             "full": lambda command: self._break_disk(command, DiskFault.FULL),
             "io-error": lambda command: self._break_disk(command, DiskFault.IO_ERROR),
+            "lie": self._lie,
             "stop": self._stop,
             "pause": self._pause,
             "break": self._break,
@@ -64,6 +65,8 @@ class Nemesis:
         self._slowed: list[tuple[HostId, HostId]] = []
         self._flaking: dict[HostId, Command] = {}
         """The latest command for each host whose answers are lost."""
+        self._lying: dict[Machine, Command] = {}
+        """The latest command for each whose disk lies."""
         self._broken: dict[Machine, None] = {}
         """Machines with a disk that fails."""
 
@@ -91,6 +94,7 @@ class Nemesis:
             self._replace_disk(machine)
         for machine in self._world.machines.values():
             machine.speed.slow_us = SLOW_US
+            machine.lie(lies=False)
             machine.clock.wall_skew_ms = 0
             if machine.process is None:
                 self._start(machine.node_id)
@@ -175,6 +179,8 @@ class Nemesis:
         if machine.process is None:
             return False
         self._mended = False
+        if machine.files.lies_told:
+            self._probes.see(seen.LIED_TO)
         self._world.cut_power(machine.node_id, self._luck(command))
         self._later(command.for_ms, self._start_again, machine.node_id)
         return True
@@ -326,6 +332,17 @@ class Nemesis:
         speed.slow_us = command.by_ms * MS
         self._later(command.for_ms, self._mend_disk, speed)
         return True
+
+    def _lie(self, command: Command) -> bool:
+        machine = self._machine(command)
+        self._lying[machine] = command
+        machine.lie(lies=True)
+        self._later(command.for_ms, self._be_true, machine, command)
+        return True
+
+    def _be_true(self, machine: Machine, command: Command) -> None:
+        if self._lying.get(machine) is command:
+            machine.lie(lies=False)
 
     def _mend_disk(self, speed: Speed) -> None:
         speed.slow_us = SLOW_US

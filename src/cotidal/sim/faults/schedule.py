@@ -26,6 +26,7 @@ silent, which bytes a disk loses) comes from an entropy of its own (nemesis.py).
   full N L for T         the files of log L of node N, counted as nodes are, cannot grow
   io-error N L for T     the files of that log cannot be used at all; after T the disk is
                          replaced by a copy of itself, and the node started again
+  lie N for T            the disk of N says that it has synced the files of partitions, and has not
   break C                connection C, counted as nodes are, is given up by something in between
 
 Guards:  if whole     every node is up and in every ISR
@@ -103,6 +104,7 @@ FORMS: Final[dict[str, Form]] = {
     "wipe": Form(1),
     "full": Form(2),
     "io-error": Form(2),
+    "lie": Form(1),
     "stop": Form(1),
     "pause": Form(1),
     "isolate": Form(1),
@@ -239,7 +241,7 @@ class _Draw:
             case "slow-disk":
                 by_ms, for_ms = self._below(SLOW_DISK_MS), self._while(APART_SPREAD_MS)
                 return [Command(at_ms, name, (self._node(),), by_ms, for_ms)]
-            case "flaky":
+            case "flaky" | "lie":
                 return [Command(at_ms, name, (self._node(),), 0, self._while(APART_SPREAD_MS))]
             case "clock-jump":
                 return [Command(at_ms, name, (self._node(),), self._below(2 * HOUR_MS) - HOUR_MS)]
