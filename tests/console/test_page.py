@@ -314,3 +314,31 @@ def test_what_was_refused_is_said(page):
 
 def test_the_picture_is_json_that_a_page_of_anybody_can_draw(page):
     assert json.loads(json.dumps(picture(page)))["brokers"]["1"]["quorum"]["epoch"] >= 1
+
+
+def test_a_lesson_is_chosen_played_and_left(page):
+    press(page, "Lessons")
+    page.get_by_role("button", name="4. The high watermark").click()
+    page.wait_for_selector(".lesson .caption:has-text('Committed is what')")
+    assert page.locator("#clock").text_content() == "step 1"
+    page.locator(".lesson .next").first.click()
+    until(page, "cotidal.store.picture.lesson.at === 2")
+    page.keyboard.press("ArrowLeft")
+    until(page, "cotidal.store.picture.lesson.at === 1")
+    press(page, "Next lesson")
+    until(page, "cotidal.store.about.lesson.name === 'partition/slow-follower'")
+    until(page, "location.hash.includes('story=partition%2Fslow-follower')")
+    press(page, "Sandbox")
+    until(page, "cotidal.store.world === 'simulator'")
+    page.wait_for_selector(".lesson", state="hidden")
+
+
+def test_the_slow_region_is_seen_in_the_latency_plot(open_page, server):
+    page = open_page(f"{server.base}#world=story&story=lesson/slow-region")
+    page.select_option("#speed", "5")
+    for scene in (1, 2):
+        page.locator(".lesson .next").first.click()
+        wait(page, f"p.lesson.at === {scene} && p.state === 'paused'")
+    page.wait_for_selector("#latency .note:has-text('acks=all: median')")
+    page.wait_for_selector(".link.slow")
+    assert page.locator("#latency .acks-1").count() > 20

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from typing import Final
 from urllib.parse import urlencode
 
@@ -18,6 +19,7 @@ PORT: Final = 8090
     examples=(
         ("a cluster to play with, at http://localhost:8090", "cotidal sim serve"),
         ("a certain run, with five brokers", "cotidal sim serve --seed 7 --nodes 5"),
+        ("a lesson", "cotidal sim serve --story lesson/slow-region"),
         ("somewhere else", "cotidal sim serve --port 9000"),
         ("for others too: prints an address with a token", "cotidal sim serve --host 0.0.0.0"),
     ),
@@ -28,12 +30,25 @@ PORT: Final = 8090
 @click.option("--host", default="127.0.0.1", show_default=True, help="Others need a token.")
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True)
 @click.option("--nodes", type=click.IntRange(1, 7), default=3, show_default=True)
-def serve(port: int, host: str, seed: int, nodes: int) -> None:
+@click.option("--story", help="A script of tests/scripts, or a lesson: see the page's list.")
+def serve(port: int, host: str, seed: int, nodes: int, story: str | None) -> None:
     """Open the simulator as a page: see the protocol, break it, understand it."""
+    from cotidal.console.stories import names
     from cotidal.console.worlds import WORLDS
 
     start = {"seed": str(seed), "nodes": str(nodes)}
+    if story is not None:
+        if story not in names():
+            raise Failed(f"there is no story '{story}'{_hint(story, names())}", status=2)
+        start = {"world": "story", "story": story}
     serve_page(WORLDS, host=host, port=port, start=start)
+
+
+def _hint(story: str, known: Sequence[str]) -> str:
+    from cotidal.client.failures import nearest
+
+    close = nearest(story, list(known))
+    return f"; did you mean '{close}'?" if close else ""
 
 
 def serve_page(worlds: object, *, host: str, port: int, start: dict[str, str]) -> None:

@@ -40,6 +40,9 @@ TIMEOUT_MS: Final = 10_000
 UPGRADE: Final = 1
 SAFE_DOWNGRADE: Final = 2
 
+IN_FLIGHT_MAX: Final = 5
+"""As Kafka's producers have it."""
+
 Then = Callable[[str], None]
 """Told how it went: an error's name, or nothing."""
 
@@ -60,6 +63,7 @@ class Source(Producer):
         super().__init__(
             world, name, partitions, history, probes, acks=acks, idempotent=acks == -1, gap_us=0
         )
+        self.in_flight_max = IN_FLIGHT_MAX
         self.per_second = 0
         self.made = 0
         self._value: bytes | None = None

@@ -319,8 +319,7 @@ class Sandbox:
             pairs = [self._pair(command)]
             what = "The link between brokers {} and {}".format(*pairs[0])
         for one, other in pairs:
-            for link in (self.network.link(one, other), self.network.link(other, one)):
-                link.delay_us = link.usual_us + by_ms * MS
+            self.network.slow(one, other, by_ms * MS)
             self.slow_links.pop((one, other), None)
             if by_ms:
                 self.slow_links[one, other] = by_ms

@@ -143,7 +143,7 @@ class Sight(Watcher):
         hosted = hosted_by(process).get(partition)
         if hosted is None or not hosted.replica.opened:
             return self._rest(node_id, partition)
-        return _replica(hosted.replica)
+        return replica_shown(hosted.replica)
 
     def _rest(self, node_id: NodeId, partition: TopicPartition) -> Replica | None:
         disk = self._box.world.machines[node_id].config.directory_id
@@ -153,7 +153,7 @@ class Sight(Watcher):
     def on_ended(self, process: Process, reason: str) -> None:
         self._disks[process.node_id] = process.machine.config.directory_id
         for partition, hosted in hosted_by(process).items():
-            shown = _replica(hosted.replica)
+            shown = replica_shown(hosted.replica)
             shown["role"] = "down"
             self._resting[process.node_id, partition] = shown
 
@@ -313,7 +313,7 @@ def _quorum(process: Process) -> Quorum:
     return found
 
 
-def _replica(replica: ReplicaState) -> Replica:
+def replica_shown(replica: ReplicaState) -> Replica:
     if replica.offline_reason is not None:
         role = "offline"
     elif replica.leadership is not None:

@@ -12,8 +12,9 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from cotidal import invariants
-from cotidal.console.sandbox import LEVELS, SET_UP_US, TOPIC, Sandbox, Start
+from cotidal.console.sandbox import SET_UP_US, TOPIC, Sandbox, Start
 from cotidal.console.sight import Sight
+from cotidal.console.stories import library
 from cotidal.console.teller import listed
 from cotidal.console.world import Command, Json, Refused
 from cotidal.core.trace.told import count
@@ -76,8 +77,9 @@ class Simulated:
             "title": "Simulated cluster",
             "start": self._start._asdict(),
             "topic": TOPIC,
-            "acks": list(LEVELS),
+            "can": list(self.box.acts),
             "promises": _promises(),
+            "library": library(),
         }
 
     @property

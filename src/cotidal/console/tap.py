@@ -138,6 +138,18 @@ class TappedNetwork(Network):
             for place in [place for place in self._asked if place[0] == connection.id]:
                 del self._asked[place]
 
+    def undisturbed_since(self, id_: HostId) -> int:
+        """A host whose links are slow may be late for as long as they are."""
+        if any(link.delay_us > link.usual_us for pair, link in self._links.items() if id_ in pair):
+            return self._agenda.now
+        return super().undisturbed_since(id_)
+
+    def slow(self, one: HostId, other: HostId, by_us: int) -> None:
+        """Each way takes so much longer than usual."""
+        for link in (self.link(one, other), self.link(other, one)):
+            link.delay_us = link.usual_us + by_us
+        self.disturb(one, other)
+
     def cut(self, one: HostId, other: HostId, entropy: Entropy) -> None:
         """Both ways; what is on its way waits at the cut."""
         self.block(one, other, entropy)

@@ -70,13 +70,13 @@ class ClusterCommands:
     """A world that is spoken to in commands."""
 
     def __init__(self) -> None:
-        self._world = ClusterWorld()
+        self.world = ClusterWorld()
 
     def obey(self, command: Command) -> list[str]:
         on_command = COMMANDS.get(command.name)
         if on_command is None:
             raise ScriptError(f"there is no command '{command.name}'")
-        world = self._world
+        world = self.world
         world.begin()
         on_command(world, command)
         command.finish()

@@ -64,16 +64,16 @@ class PartitionCommands:
     """A world that is spoken to in commands."""
 
     def __init__(self) -> None:
-        self._world = PartitionWorld()
+        self.world = PartitionWorld()
 
     def obey(self, command: Command) -> list[str]:
         on_command = COMMANDS.get(command.name)
         if on_command is None:
             raise ScriptError(f"there is no command '{command.name}'")
-        self._world.begin()
-        on_command(self._world, command)
+        self.world.begin()
+        on_command(self.world, command)
         command.finish()
-        return self._world.told()
+        return self.world.told()
 
 
 # --- metadata -----------------------------------------------------------------------------------

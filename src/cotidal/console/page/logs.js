@@ -91,7 +91,9 @@ export class Logs {
     const told = [];
     if (partition.leader === number && broker?.state !== "down") told.push(["leader", "leader", `of epoch ${partition.leader_epoch}`]);
     else if (log?.role === "leader") told.push(["old leader", "warn", `believes that it leads, in epoch ${log.epoch}`]);
-    if (isIn) told.push(["ISR", "good", "in sync: the high watermark waits for it"]);
+    const isQuorum = this.store.partition.startsWith("__cluster_metadata");
+    if (isQuorum) told.push(isIn ? ["voter", "good", "a majority of voters commits"] : ["observer", "dim", "copies, and does not vote"]);
+    else if (isIn) told.push(["ISR", "good", "in sync: the high watermark waits for it"]);
     else if (partition.elr.includes(number)) told.push(["ELR", "elr", "not in sync, but holds all that is committed (KIP-966)"]);
     else told.push(["out of ISR", "dim", "not in sync"]);
     if (partition.proposed && partition.proposed.includes(number) !== isIn) told.push([isIn ? "leaving" : "joining", "proposed", "an ISR is proposed and not decided yet"]);

@@ -3,6 +3,7 @@
 import * as address from "./address.js";
 import { el, say, set, show, seconds } from "./dom.js";
 import { SocketLink, WorkerLink } from "./link.js";
+import { Lesson, lessons } from "./lesson.js";
 import { Logs } from "./logs.js";
 import { ClusterMap, legend } from "./map.js";
 import { Changes, Detail, Feed, MetadataLog, PartitionTable, Promises } from "./panels.js";
@@ -24,9 +25,10 @@ class Page {
     legend(byId("legend"));
     this.views = [this.map, this.logs, new Timeline(byId("timeline"), this), new Feed(this), new Detail(this),
       new Promises(byId("promises")), new LatencyPlot(byId("latency")), new LagPlot(byId("lag")),
-      new PartitionTable(byId("partitions"), this), new MetadataLog(byId("metadata")), new Changes(byId("change"), this)];
+      new PartitionTable(byId("partitions"), this), new MetadataLog(byId("metadata")), new Changes(byId("change"), this), new Lesson(byId("lesson"), this)];
     this.makeControls();
     this.makeKeys();
+    this.makeWorlds();
     this.makeTheme();
     const on = {
       open: () => this.onOpen(), gone: () => this.onGone(), message: (message) => this.hear(message),
@@ -88,6 +90,7 @@ class Page {
       this.due = false;
       for (const view of this.views) view.draw(this.store);
       this.drawControls();
+      this.drawRooms();
       this.drawChoice();
       this.writeAddress();
     });
@@ -110,7 +113,7 @@ class Page {
   // Doing
 
   can(name) {
-    return TIME.has(name) || this.store.world === "simulator";
+    return TIME.has(name) || (this.store.about.can ?? []).includes(name);
   }
 
   act(command) {
@@ -186,12 +189,17 @@ class Page {
       el("label", {}, "speed ", this.speed), this.clock, el("span", { class: "gap" }), this.fresh, this.share);
   }
 
+  // A moment in the words of the world: seconds, or the number of a step.
+  when(us) {
+    return this.store.about.unit === "step" ? `step ${Math.round(us / 1e6)}` : seconds(us);
+  }
+
   toggle() {
     this.link.say({ do: this.store.picture.state === "running" ? "pause" : "run" });
   }
 
   openAnew() {
-    const start = this.store.about.start ?? {};
+    const start = this.store.world === "simulator" ? this.store.about.start ?? {} : {};
     const nodes = Number(this.nodes.value);
     this.link.say({ do: "open", world: "simulator", ...start, seed: Number(this.seed.value) || 0, nodes, partitions: Number(this.parts.value),
       replication: Math.min(3, nodes), min_isr: Math.min(start.min_isr ?? 2, Math.min(3, nodes)) });
@@ -219,6 +227,7 @@ class Page {
     this.addressKey = key;
     this.written = address.write(this.addressed());
     history.replaceState(null, "", this.written);
+    if (this.store.world !== "simulator") return;
     if (document.activeElement !== this.seed) this.seed.value = this.store.about.start.seed ?? 1;
     this.nodes.value = this.store.about.start.nodes;
     this.parts.value = this.store.about.start.partitions;
@@ -229,7 +238,7 @@ class Page {
     say(this.play, state === "running" ? "❚❚ Pause" : "▶ Run");
     this.play.disabled = state === "broken" || state === "ended";
     if (document.activeElement !== this.speed && speed !== undefined) this.speed.value = String(speed);
-    say(this.clock, seconds(now ?? 0));
+    say(this.clock, this.when(now ?? 0));
     document.body.dataset.state = state ?? "";
     const broken = this.store.picture.broken;
     if (broken && this.brokenTold !== broken.sentence) {
@@ -240,6 +249,35 @@ class Page {
       this.brokenTold = null;
       this.warn("");
     }
+  }
+
+  // What the world has nothing to say about is not there.
+  drawRooms() {
+    const { picture, about } = this.store;
+    show(byId("change"), picture.settings !== undefined);
+    show(byId("promises"), picture.lamps !== undefined);
+    show(byId("metadata"), (this.store.logs.metadata ?? []).length > 0);
+    show(byId("plots"), picture.settings !== undefined);
+    show(byId("legend"), picture.settings !== undefined);
+    show(this.fresh, this.store.world === "simulator");
+    for (const button of byId("worlds").children) {
+      set(button, { "aria-current": String(button.dataset.world === (about.lesson ? "story" : this.store.world)) });
+    }
+  }
+
+  makeWorlds() {
+    const open = (world, text, act) => {
+      const button = el("button", { type: "button", class: "quiet", onclick: act }, text);
+      button.dataset.world = world;
+      return button;
+    };
+    byId("worlds").append(
+      open("simulator", "Sandbox", () => this.open({ world: "simulator" })),
+      open("story", "Lessons", () => lessons(this)));
+  }
+
+  open(what) {
+    this.link.say({ do: "open", ...what });
   }
 
   drawChoice() {
@@ -290,8 +328,9 @@ class Page {
     this.dialog("What you see", el("div", {}, about.map((text) => el("p", {}, text)), el("dl", { class: "keys" }, keys.flatMap(([key, text]) => [el("dt", {}, el("kbd", {}, key)), el("dd", {}, text)]))));
   }
 
-  dialog(title, content) {
+  dialog(title, content, wide = false) {
     const dialog = byId("dialog");
+    dialog.classList.toggle("wide", wide);
     dialog.replaceChildren(el("div", { class: "head" }, el("h2", { id: "dialog-title" }, title),
       el("button", { type: "button", class: "quiet", "aria-label": "Close", onclick: () => dialog.close() }, "×")), content);
     dialog.showModal();

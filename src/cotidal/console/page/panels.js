@@ -33,6 +33,12 @@ export class Feed {
 
   // While it runs: what a person would tell. Standing still: the very last thing.
   drawHeadline(store, told) {
+    const happened = store.picture.lesson?.happened; // a story says what came of its last command
+    if (happened) {
+      say(this.headline, happened.join("\n") || "Nothing happens.");
+      set(this.headline, { class: "headline script" });
+      return;
+    }
     const now = store.picture.now_us ?? 0;
     const running = store.picture.state === "running";
     let item = told.at(-1);
@@ -48,7 +54,7 @@ export class Feed {
 
   make(item) {
     const go = this.page.can("seek")
-      ? el("button", { type: "button", class: "when", "aria-label": `Go to ${seconds(item.at)}`, onclick: () => this.page.seek(item.at) }, (item.at / 1e6).toFixed(3))
+      ? el("button", { type: "button", class: "when", "aria-label": `Go to ${this.page.when(item.at)}`, onclick: () => this.page.seek(item.at) }, item.when ?? (item.at / 1e6).toFixed(3))
       : el("span", { class: "when" }, item.when ?? "");
     return el("li", { class: `${item.kind}${item.big ? " big" : ""}` }, go, el("span", {}, item.text));
   }

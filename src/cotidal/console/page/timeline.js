@@ -1,6 +1,6 @@
 // The time line: what happened when, and a slider over it. Any past moment can be gone to.
 
-import { el, set, svg, say, Keyed, seconds } from "./dom.js";
+import { el, set, svg, say, Keyed } from "./dom.js";
 
 const WIDTH = 1000;
 
@@ -30,8 +30,8 @@ export class Timeline {
     const part = (picture.now_us ?? 0) / this.last;
     set(this.done, { width: (part * WIDTH).toFixed(1) });
     if (document.activeElement !== this.slider || !this.asked) this.slider.value = Math.round(part * 1000);
-    this.slider.setAttribute("aria-valuetext", seconds(picture.now_us ?? 0));
-    say(this.label, `${seconds(picture.now_us ?? 0)} of ${seconds(this.last)}`);
+    this.slider.setAttribute("aria-valuetext", this.page.when(picture.now_us ?? 0));
+    say(this.label, `${this.page.when(picture.now_us ?? 0)} of ${this.page.when(this.last).replace("step ", "")}`);
     this.slider.disabled = !this.page.can("seek");
   }
 
