@@ -67,6 +67,15 @@ PATTERN_MATCH_GAP_MS: Final = 1_000
 """Between two times that a group's expressions are held against all topics. Kafka waits ten times
 as long; a new topic should not have to."""
 
+GROUPS_MAX: Final = 20_000
+"""Groups with members of one coordinator. Joining makes a group, so that a client that thinks of a
+new name each time would fill the memory; a cluster has 50 coordinators of groups, and a million
+groups is more than anybody has."""
+
+GROUP_PENDING_MAX: Final = 10_000
+"""Members of one group that were given an id and have not joined with it (KIP-394): each is kept
+for its session, up to half an hour. group.max.size counts only those that have joined."""
+
 EVENTS_QUEUED_MAX: Final = 10_000
 """Happenings that wait to be written to __cotidal_events: about 4 MB. The death of a broker is two
 for each of its partitions; what does not fit is dropped, and counted."""

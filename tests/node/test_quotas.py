@@ -325,6 +325,7 @@ def test_a_muted_connection_that_is_lost_is_forgotten() -> None:
     assert not held.node._state.quotas.muted
 
 
+@pytest.mark.plain
 def test_clients_with_ever_new_names_take_no_more_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cotidal.node.quotas.QUOTA_METERS_MAX", 50)
     assert QUOTA_METERS_MAX > 50

@@ -99,6 +99,27 @@ def test_a_full_group_takes_nobody_more():
     assert bench.ask(join()).error is ErrorCode.GROUP_MAX_SIZE_REACHED
 
 
+@pytest.mark.plain
+def test_a_storm_of_joins_is_bounded_and_passes_with_its_sessions(monkeypatch):
+    """Ids are asked for, and nobody ever joins with one."""
+    monkeypatch.setattr("cotidal.core.groups.membership.GROUP_PENDING_MAX", 5)
+    bench = GroupBench()
+    errors = [bench.ask(join()).error for _ in range(7)]
+    assert errors == [ErrorCode.MEMBER_ID_REQUIRED] * 5 + [ErrorCode.GROUP_MAX_SIZE_REACHED] * 2
+    bench.advance(join().session_timeout_ms)
+    assert bench.ask(join()).error is ErrorCode.MEMBER_ID_REQUIRED
+
+
+@pytest.mark.plain
+def test_groups_of_ever_new_names_are_bounded_and_go_when_nobody_joins(monkeypatch):
+    monkeypatch.setattr("cotidal.core.groups.membership.GROUPS_MAX", 3)
+    bench = GroupBench()
+    errors = [bench.ask(join(group_id=f"g{number}")).error for number in range(5)]
+    assert errors == [ErrorCode.MEMBER_ID_REQUIRED] * 3 + [ErrorCode.GROUP_MAX_SIZE_REACHED] * 2
+    bench.advance(join().session_timeout_ms)
+    assert bench.ask(join(group_id="g9")).error is ErrorCode.MEMBER_ID_REQUIRED
+
+
 def test_heartbeats_say_what_is_wrong():
     bench = GroupBench()
     assert bench.ask(Beat("g", 1, "x", None)) == Refusal(ErrorCode.UNKNOWN_MEMBER_ID)

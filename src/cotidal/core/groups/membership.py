@@ -28,6 +28,7 @@ from cotidal.core.groups.rebalance import (
 )
 from cotidal.core.groups.state import Groups, Replaced
 from cotidal.errors import ErrorCode, Refusal
+from cotidal.limits import GROUP_PENDING_MAX, GROUPS_MAX
 from cotidal.values import Millis
 
 
@@ -37,6 +38,8 @@ def join(groups: Groups, ask: Join, waiter: Waiter) -> None:
     if refused is None and group is None:
         if ask.member_id:
             refused = ErrorCode.UNKNOWN_MEMBER_ID
+        elif len(groups.live) >= GROUPS_MAX:
+            refused = ErrorCode.GROUP_MAX_SIZE_REACHED
         else:
             group = ClassicGroup(ask.group_id, groups.at.wall)
     if refused is None and group is not None:
@@ -72,8 +75,13 @@ def _refuse_member(groups: Groups, group: ClassicGroup, ask: Join) -> ErrorCode 
 
 
 def _has_room(groups: Groups, group: ClassicGroup, member_id: str) -> bool:
-    """While a group prepares, those who have joined count: the last ones to join again are too
+    """Who is given an id and never joins with it takes room until its session ends: a client that
+    asks again and again must not fill the memory (Kafka lets it).
+
+    While a group prepares, those who have joined count: the last ones to join again are too
     many, if the bound was lowered."""
+    if not member_id and len(group.pending) >= GROUP_PENDING_MAX:
+        return False
     member = group.members.get(member_id)
     match group.state:
         case State.EMPTY:
