@@ -178,6 +178,20 @@ def test_a_transaction_that_takes_too_long_is_aborted(node: LoneNode) -> None:
     assert producer.end().error_code == ErrorCode.PRODUCER_FENCED
 
 
+def test_a_marker_that_is_refused_is_sent_again_later(node: LoneNode) -> None:
+    producer = Producer(node)
+    producer.add(0)
+    producer.write()
+    leadership = node.node._state.hosted[TopicPartition("orders", 0)].replica.leadership
+    assert leadership is not None
+    leadership.min_isr = 2
+    assert producer.end().error_code == 0
+    assert status(node) == "PrepareCommit"
+    leadership.min_isr = 1
+    node.pass_time(200)
+    assert status(node) == "CompleteCommit"
+
+
 def test_partitions_that_do_not_exist_are_not_added(node: LoneNode) -> None:
     producer = Producer(node)
     unknown, known = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.OPERATION_NOT_ATTEMPTED

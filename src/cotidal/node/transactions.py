@@ -164,6 +164,7 @@ def _is_ours(state: NodeState, ending: Ending) -> bool:
 
 def on_answered(state: NodeState, call: MarkersCall, response: WriteTxnMarkersResponse) -> None:
     state.markers.under_way.pop(call.leader, None)
+    moved = False
     for (ending, order, partitions), errors in zip(
         call.sent, api.errors_in(response), strict=False
     ):
@@ -175,7 +176,11 @@ def on_answered(state: NodeState, call: MarkersCall, response: WriteTxnMarkersRe
             state.markers.ordered.pop(ending, None)
         elif done:
             _written(state, ending, order, done)
-    state.markers.due = bool(state.markers.ordered)
+        moved = moved or bool(done or overtaken)
+    if moved:
+        state.markers.due = bool(state.markers.ordered)
+    else:  # at once it would be refused again: for ever, where the leader is this very node
+        _again_later(state)
 
 
 def on_failed(state: NodeState, call: MarkersCall) -> None:
