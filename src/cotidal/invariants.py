@@ -102,6 +102,9 @@ TXN_DECIDED_ONCE: Final = "a transaction of which commit or abort was told never
 TXN_FENCED: Final = (
     "after a transactional id has a new holder, nothing that an earlier one sends is committed"
 )
+EXACTLY_ONCE: Final = (
+    "what is read, processed and written in transactions is so exactly once, whoever dies or stalls"
+)
 LSO_MONOTONIC: Final = (
     "what is stable never goes back within a leader's epoch, and passes no transaction that is open"
 )

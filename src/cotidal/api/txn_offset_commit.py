@@ -15,7 +15,7 @@ from cotidal.api.offset_commit import commits, errors
 from cotidal.api.view import View
 from cotidal.core.coordinator import InTransaction
 from cotidal.core.groups.asks import CommitOffsets
-from cotidal.errors import ErrorCode
+from cotidal.errors import ErrorCode, Refusal
 from cotidal.messages.rpc.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
@@ -60,6 +60,8 @@ def response(
 ) -> TxnOffsetCommitResponse:
     known, answer = answers
     assert isinstance(known, list)
+    if isinstance(answer, Refusal) and answer.error is ErrorCode.STALE_MEMBER_EPOCH:
+        answer = Refusal(ErrorCode.ILLEGAL_GENERATION)  # which producers know
     found = errors(known, request.topics, answer, missing=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     return TxnOffsetCommitResponse(
         topics=tuple(

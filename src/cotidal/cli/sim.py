@@ -58,10 +58,19 @@ command.add_command(tally)
         ("a single seed", "cotidal sim run --plan harsh --seed 4711"),
         ("many, over all cores", "cotidal sim run --plan harsh --seeds 1000"),
         ("the first failure as it is", "cotidal sim run --plan harsh --seeds 1000 --no-shrink"),
+        (
+            "exactly-once processing under the same faults",
+            "cotidal sim run --workload eos --plan harsh --seeds 500",
+        ),
         ("to be added up", "cotidal sim run --plan harsh --seeds 1000 --tally runs.jsonl"),
     ),
 )
 @click.option("--plan", "plan_name", default="mild", show_default=True, help="See `sim plans`.")
+@click.option(
+    "--workload",
+    type=click.Choice(["eos"]),
+    help="Done besides: read-process-write in transactions, exactly once. Also: --plan PLAN+eos.",
+)
 @click.option("--seed", type=int, default=1, show_default=True, help="The first seed.")
 @click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="How many.")
 @click.option("--jobs", type=click.IntRange(min=1), default=None, help="Processes; default: cores.")
@@ -89,6 +98,7 @@ command.add_command(tally)
 @json_option
 def run(
     plan_name: str,
+    workload: str | None,
     seed: int,
     seeds: int,
     jobs: int | None,
@@ -103,7 +113,7 @@ def run(
     from cotidal.sim.campaign import campaign
     from cotidal.sim.script import of_seed
 
-    plan = plan_named(plan_name)
+    plan = plan_named(plan_name if workload is None else f"{plan_name}+{workload}")
     processes = min(seeds, jobs or os.cpu_count() or 1)
     begun = time.monotonic()
     with Progress("runs", total=seeds) as progress, Tally(tally_path, commit) as written:
@@ -346,15 +356,19 @@ def _tallied(plan: Plan | None, seeds: range, jobs: int | None) -> dict[str, Sum
 
 
 def plan_named(name: str) -> Plan:
-    from cotidal.sim.plan import PLANS
+    from cotidal.sim import plan as plans
 
-    if name not in PLANS:
+    try:
+        found = plans.plan_named(name)
+    except ValueError as wrong:
+        raise Failed(str(wrong), status=2) from None
+    if found is None:
         from cotidal.client.failures import nearest
 
-        close = nearest(name, list(PLANS))
+        close = nearest(name, list(plans.PLANS))
         hint = f"; did you mean '{close}'?" if close else "."
         raise Failed(f"there is no plan '{name}'{hint} Plans: `cotidal sim plans`", status=2)
-    return PLANS[name]
+    return found
 
 
 def _script(file: str | None, plan_name: str, seed: int | None) -> Script:

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from time import process_time
 from typing import Final, NamedTuple
 
-from cotidal.sim.plan import PLANS, Plan
+from cotidal.sim.plan import Plan, plan_named
 from cotidal.sim.probes import Tally
 from cotidal.sim.run import Outcome, run
 
@@ -93,8 +93,10 @@ def _outcomes(seeds: list[int], plan: str, processes: int) -> Iterator[tuple[Out
 def _run(task: tuple[int, str]) -> tuple[Outcome, float]:
     """With the seconds of CPU that it took."""
     seed, plan = task
+    named = plan_named(plan)
+    assert named is not None, plan
     begun = process_time()
-    outcome = run(seed, PLANS[plan])
+    outcome = run(seed, named)
     gc.collect()  # its world goes round in circles
     return outcome, process_time() - begun
 

@@ -68,6 +68,10 @@ _GROUPS: Final = {
     "group.initial.rebalance.delay.ms": "100",
     "offsets.commit.timeout.ms": "1500",
 }
+_TRANSACTIONS: Final = _GROUPS | {
+    "transaction.state.log.num.partitions": "2",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "700",
+}
 _SMALL: Final = {"slow-disk": 1, "clock-jump": 1}
 _SHORT_SEGMENTS: Final = {"internal.segment.bytes": "8000"}
 """A log of several files: a run writes too little for even the least segment.bytes."""
@@ -80,6 +84,10 @@ _COMPACTED: Final = {
 }
 _TWO_IDEMPOTENT: Final = (-1, -1, -1, 1)
 """One alone would never notice that it shares its producer id."""
+
+
+EXACTLY_ONCE: Final = "+eos"
+"""After the name of a plan: the same with processors."""
 
 
 class Plan(NamedTuple):
@@ -117,6 +125,8 @@ class Plan(NamedTuple):
     """Every other one has a rack and uses fetch sessions."""
     members: int = 0
     """Of consumer groups: every other one in the second group."""
+    processors: int = 0
+    """Members of a third group that process what is written, exactly once: in transactions."""
     admin_gap_ms: int = 700
     """Between two changes by the administrator; 0: none."""
     duties: Mapping[str, int] = {}
@@ -131,6 +141,29 @@ class Plan(NamedTuple):
     @property
     def may_lose(self) -> bool:
         return CONSUMED_NEVER_CHANGES in self.exempt
+
+
+def with_processors(plan: Plan, count: int = 4) -> Plan:
+    """The same, and what is written is processed exactly once.
+
+    ValueError for a plan that gives up what that needs: every record is there, until it is read.
+    """
+    if plan.may_lose or plan.keys:
+        raise ValueError(f"records may go in plan '{plan.name}': nobody can process them all")
+    return plan._replace(
+        name=f"{plan.name}{EXACTLY_ONCE}",
+        processors=count,
+        duties={duty: each for duty, each in plan.duties.items() if duty != "delete-records"},
+        settings={**_TRANSACTIONS, **plan.settings},
+    )
+
+
+def plan_named(name: str) -> Plan | None:
+    """One of PLANS; ``harsh+eos`` is ``harsh`` with processors."""
+    base = PLANS.get(name.removesuffix(EXACTLY_ONCE))
+    if base is None or base.name == name:
+        return base
+    return with_processors(base)
 
 
 PLANS: Final[dict[str, Plan]] = {
@@ -358,6 +391,19 @@ PLANS: Final[dict[str, Plan]] = {
             admin_gap_ms=0,
             duties={"prefer": 4, "reassign": 2},
             settings=_ROUNDS | _GROUPS,
+        ),
+        Plan(
+            "eos",
+            "processors read, write and commit in transactions, stall and return, and nodes die",
+            _PROCESS | _NETWORK | _SMALL | {"kill-all": 1},
+            gap_ms=1_200,
+            down_max=2,
+            acks=(-1,),
+            consumers=1,
+            processors=4,
+            admin_gap_ms=0,
+            duties={"prefer": 4, "reassign": 2},
+            settings=_ROUNDS | _TRANSACTIONS,
         ),
         Plan(
             "beyond",

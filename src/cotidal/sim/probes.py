@@ -90,6 +90,13 @@ WIPED: Final = "a node comes back with an empty disk"
 LIED_TO: Final = "power is lost after a disk has lied about a sync"
 LOG_OFFLINE: Final = "a log goes offline"
 
+OFFSETS_UNSTABLE: Final = "a member waits for offsets that a transaction may replace"
+TXN_COMMITTED: Final = "a transaction told committed"
+TXN_ABORTED: Final = "a transaction told aborted"
+TXN_GIVEN_UP: Final = "a transaction given up by its producer"
+TXN_STALLED: Final = "a processor that stands still"
+TXN_ZOMBIE: Final = "a transaction whose processor has another life"
+
 SITUATIONS: Final = (
     Situation(UNANSWERED, "harsh"),
     Situation(RETRIED, "harsh"),

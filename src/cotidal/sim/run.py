@@ -28,13 +28,20 @@ from cotidal.sim.sowing import sow
 from cotidal.sim.trace import Trace
 from cotidal.sim.violation import Violation, promise_name
 from cotidal.sim.workloads.admin import SCRATCH, Admin
+from cotidal.sim.workloads.committed_reader import CommittedReader
 from cotidal.sim.workloads.consumer import Consumer
 from cotidal.sim.workloads.group_ledger import GroupLedger
 from cotidal.sim.workloads.group_member import GroupMember
 from cotidal.sim.workloads.history import History
 from cotidal.sim.workloads.operator import Operator
+from cotidal.sim.workloads.processor import Processor
 from cotidal.sim.workloads.producer import Producer
 from cotidal.sim.workloads.scribbler import Scribbler
+from cotidal.sim.workloads.transaction_ledger import (
+    COPIES,
+    COPIES_PARTITIONS,
+    TransactionLedger,
+)
 from cotidal.sim.workloads.voters import VoterAdmin
 from cotidal.sim.world import Shape, World
 from cotidal.values import NodeId, TopicPartition
@@ -94,11 +101,14 @@ class Run:
         self.nemesis = Nemesis(
             self.world, self.schedule, self.probes, lambda: self.watch.ghost.image
         )
+        topics = {"orders": plan.partitions, "events": 1}
+        if plan.processors:
+            topics[COPIES] = COPIES_PARTITIONS
         topic_settings = {"min.insync.replicas": str(plan.min_isr)} if plan.nodes > 1 else {}
         self.admin = Admin(
             self.world,
             self.probes,
-            topics={"orders": plan.partitions, "events": 1},
+            topics=topics,
             replication=plan.replication,
             configs={**topic_settings, **plan.topic},
             gap_us=plan.admin_gap_ms * MS,
@@ -122,6 +132,9 @@ class Run:
         self.consumers: list[Consumer] = []
         self.members: list[GroupMember] = []
         self.groups = GroupLedger(may_lose=plan.may_lose)
+        self.processors: list[Processor] = []
+        self.readers: list[CommittedReader] = []
+        self.transactions = TransactionLedger()
         self.final = History()
         """What a new consumer reads from beginning to end, when all is over."""
         self.final.may_lose = plan.may_lose
@@ -157,7 +170,7 @@ class Run:
             if self.world.now >= until:
                 raise Violation(LEADER_APPEARS, "the workload's topics could not be created")
             self.world.run_for(LOOK_US)
-        partitions = self.admin.partitions
+        partitions = tuple(each for each in self.admin.partitions if each.topic != COPIES)
         for number, acks in enumerate(self.plan.acks):
             producer = Producer(
                 self.world,
@@ -181,6 +194,11 @@ class Run:
             self._add_consumer(f"c{number}", partitions, bold=number % 2 == 1)
         for number in range(self.plan.members):
             self._add_member(number, partitions)
+        for number in range(self.plan.processors):
+            self._add_processor(number, partitions)
+        if self.plan.processors:
+            self._add_reader("r0")
+            self._add_reader("r1", bold=True)
 
     def _all_serve(self) -> bool:
         processes = [machine.process for machine in self.world.machines.values()]
@@ -207,7 +225,6 @@ class Run:
         bold: bool = False,
     ) -> Consumer:
         """``bold``: reads from followers too, in sessions."""
-        racks = [machine.config.rack or "" for machine in self.world.machines.values()]
         consumer = Consumer(
             self.world,
             name,
@@ -215,7 +232,7 @@ class Run:
             self.history if history is None else history,
             self.probes,
             may_lose=self.plan.may_lose,
-            rack=racks[sow(self.seed, "rack", name).below(len(racks))] if bold else "",
+            rack=self._rack(name) if bold else "",
             sessions=bold,
             gaps=self.plan.keys > 0,
         )
@@ -237,6 +254,33 @@ class Run:
         self.members.append(member)
         member.begin()
 
+    def _add_processor(self, number: int, partitions: tuple[TopicPartition, ...]) -> None:
+        processor = Processor(
+            self.world,
+            f"x{number}",
+            "processors",
+            partitions,
+            self.groups,
+            self.transactions,
+            self.probes,
+        )
+        self.processors.append(processor)
+        processor.begin()
+
+    def _add_reader(self, name: str, *, bold: bool = False) -> CommittedReader:
+        copies = tuple(each for each in self.admin.partitions if each.topic == COPIES)
+        rack = self._rack(name) if bold else ""
+        reader = CommittedReader(
+            self.world, name, copies, self.transactions, self.probes, rack=rack
+        )
+        self.readers.append(reader)
+        reader.begin()
+        return reader
+
+    def _rack(self, name: str) -> str:
+        racks = [machine.config.rack or "" for machine in self.world.machines.values()]
+        return racks[sow(self.seed, "rack", name).below(len(racks))]
+
     def _endure(self) -> None:
         self.faults_us = self.world.now
         self.nemesis.begin()
@@ -246,7 +290,7 @@ class Run:
     def _heal(self) -> None:
         for producer in self.producers:
             producer.stop()
-        for member in self.members:
+        for member in (*self.members, *self.processors):
             member.stop()
         self.admin.stop()
         self.scribbler.stop()
@@ -255,11 +299,21 @@ class Run:
         until = self.world.now + HEALING_US
         while True:
             self.world.run_for(LOOK_US)
-            first = next(missing(self.world, self.producers, self.members), None)
+            first = next(self._missing(), None)
             if first is None:
                 return
             if self.world.now >= until:
                 raise Violation(*first)
+
+    def _missing(self) -> Iterator[tuple[str, str]]:
+        yield from missing(self.world, self.producers, (*self.members, *self.processors))
+        if not self.processors:
+            return
+        for partition in self.admin.partitions:
+            at = [each.position(partition) for each in self.processors]
+            reached = max((each for each in at if each is not None), default=-1)
+            if partition.topic != COPIES and reached != self._end(partition):
+                yield READS_REACH_THE_END, f"{partition} is processed up to {reached}"
 
     def _read_all(self) -> None:
         """Everybody reads to the end, and a new consumer all there is, with all that was
@@ -267,7 +321,8 @@ class Run:
         self.watch.audit()
         partitions = self.admin.partitions
         last = self._add_consumer("last", partitions, self.final)
-        for consumer in self.consumers:
+        judging = self._add_reader("judge") if self.processors else None
+        for consumer in (*self.consumers, *self.readers):
             consumer.restless = False
         until = self.world.now + READING_US
         while behind := list(self._behind()):
@@ -279,21 +334,29 @@ class Run:
             look_at_read(self.history, self.final)
         else:
             look_at_kept(self.history, self.final, last.beginning)
+        if judging is not None:
+            inputs = [each for each in partitions if each.topic != COPIES]
+            self.transactions.judge(
+                judging.results, {each: self._end(each) or 0 for each in inputs}
+            )
 
     def _behind(self) -> Iterator[str]:
-        for consumer in self.consumers:
+        for consumer in (*self.consumers, *self.readers):
             for partition in consumer.partitions:
                 if not self._has_read(consumer, partition):
                     reached = consumer.position(partition)
                     yield f"{consumer.name} has read {partition} up to {reached}"
 
     def _has_read(self, consumer: Consumer, partition: TopicPartition) -> bool:
+        end = self._end(partition)
+        return end is not None and consumer.position(partition) >= end
+
+    def _end(self, partition: TopicPartition) -> int | None:
+        """Of its leader's log, while there is one."""
         told = self.watch.ghost.told(partition)
-        if told is None:
-            return False
-        process = self.world.machines[told.leader].process
+        process = None if told is None else self.world.machines[told.leader].process
         log = None if process is None else process.disk.log_of(partition)
-        return log is not None and consumer.position(partition) >= log.end_offset
+        return None if log is None else log.end_offset
 
     def _outcome(self, broken: str | None, sentence: str) -> Outcome:
         history = self.history
@@ -338,6 +401,8 @@ def _defaults(plan: Plan) -> dict[str, str]:
         "replica.selector.class": RACK_AWARE,
         "default.replication.factor": str(plan.replication),
         "offsets.topic.replication.factor": str(plan.replication),
+        "transaction.state.log.replication.factor": str(plan.replication),
+        "transaction.state.log.min.isr": str(plan.min_isr),
         "num.partitions": "1",
     }
     if plan.nodes > 1:

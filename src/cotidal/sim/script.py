@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 
 from cotidal import invariants
 from cotidal.sim.faults.schedule import Schedule, draw_schedule, parse_command
-from cotidal.sim.plan import PLANS, Plan
+from cotidal.sim.plan import Plan, plan_named
 from cotidal.sim.violation import promise_name
 
 NOT_SET: Final = frozenset({"name", "about", "faults", "gap_ms", "down_max"})
@@ -42,7 +42,7 @@ def write_script(script: Script, story: Iterator[str] | tuple[str, ...] = ()) ->
     """``story``: what people are to know, above everything else."""
     lines = [f"# {line}".rstrip() for line in story]
     lines += [f"plan {script.plan.name}", f"seed {script.seed}"]
-    base = PLANS[script.plan.name]
+    base = _plan_named(script.plan.name)
     for name in Plan._fields:
         value = getattr(script.plan, name)
         if name not in NOT_SET and value != getattr(base, name):
@@ -93,9 +93,10 @@ def _needed(plan: Plan | None) -> Plan:
 
 
 def _plan_named(name: str) -> Plan:
-    if name not in PLANS:
+    plan = plan_named(name)
+    if plan is None:
         raise ValueError(f"there is no plan '{name}'")
-    return PLANS[name]
+    return plan
 
 
 def _plain(value: Any) -> Any:

@@ -65,7 +65,7 @@ class KeyChecker:
         self._history = history
         self._probes = probes
         self._truths: dict[PartitionKey, _Truth] = {}
-        self._read: dict[Log, tuple[tuple[int, ...], Records]] = {}
+        self._read: dict[Log, tuple[tuple[object, ...], Records]] = {}
         """What each log held when it was last read, and by what it is known that it has changed."""
 
     def sweep(self) -> None:
@@ -97,7 +97,8 @@ class KeyChecker:
         return self._truths.setdefault(key, _Truth()), committed
 
     def _records(self, process: Process, log: Log) -> Records:
-        mark = (log.start_offset, log.end_offset, log.cleaned_to, log.size_bytes)
+        # The last epoch too: what was cut may have come again, as long as before.
+        mark = (log.start_offset, log.end_offset, log.cleaned_to, log.size_bytes, *log.epochs[-1:])
         known = self._read.get(log)
         if known is not None and known[0] == mark:
             return known[1]

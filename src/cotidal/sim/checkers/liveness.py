@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from cotidal.core.transactions.transaction import IDLE
 from cotidal.invariants import (
     BROKERS_REGISTER,
     BROKERS_UNFENCE,
@@ -21,6 +22,7 @@ from cotidal.invariants import (
     REBALANCES_END,
     REPLICAS_CONVERGE,
     STABLE_OFFSET_FOLLOWS,
+    TXN_ENDS,
 )
 from cotidal.sim.checkers.window import (
     applied_by,
@@ -29,6 +31,7 @@ from cotidal.sim.checkers.window import (
     image_of,
     leads_quorum,
     quorum_of,
+    transactions_of,
 )
 from cotidal.sim.process import Process
 from cotidal.sim.workloads.group_member import GroupMember
@@ -61,12 +64,22 @@ def missing(
         elif broker.fenced:
             yield BROKERS_UNFENCE, f"node {process.node_id} is fenced"
     yield from _partitions(world, leader)
+    yield from _transactions(world)
     for producer in producers:
         if producer.unanswered:
             yield PRODUCE_IS_ANSWERED, f"{producer.name} waits for {producer.unanswered} batches"
     for member in members:
         if not member.settled:
             yield REBALANCES_END, f"{member.name} has no assignment in its group"
+
+
+def _transactions(world: World) -> Iterator[Missing]:
+    """No transaction is under way once nobody begins any."""
+    for process in world.running:
+        for id_, transaction in transactions_of(process).items():
+            if transaction.status not in IDLE:
+                word = transaction.status.word
+                yield TXN_ENDS, f"{id_} is {word} at node {process.node_id}: {transaction}"
 
 
 def _metadata(world: World, leader: Process) -> Iterator[Missing]:

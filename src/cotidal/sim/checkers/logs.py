@@ -75,7 +75,7 @@ class LogChecker:
         self.sweep()
         mirrors = [(key[0], mirror) for key, mirror in self._ghost.mirrors.items()]
         for node_id, mirror in (*mirrors, *self._ghost.metadata_mirrors.items()):
-            anew = Mirror(mirror.log, mirror.name)
+            anew = Mirror(mirror.log, mirror.name, numbered=mirror.numbered)
             anew.deleted_below = mirror.deleted_below
             with self._world.machines[node_id].files.unharmed():
                 anew.read_on()
@@ -115,7 +115,7 @@ class LogChecker:
             mirror = self._mirror(process.node_id, partition)
             if mirror is None or mirror.log is not log:
                 name = f"{partition} of node {process.node_id}"
-                mirror = Mirror(log, name, hosted.replica.topic_id)
+                mirror = Mirror(log, name, hosted.replica.topic_id, numbered=not hosted.coordinated)
                 self._ghost.mirrors[process.node_id, partition] = mirror
             seen = self._ghost.partition(hosted.replica.topic_id, partition.partition)
             seen.deleted_below = max(seen.deleted_below, log.start_offset)

@@ -27,7 +27,7 @@ class Held(NamedTuple):
     epoch: int
     crc: int
     producer: tuple[int, int, int] | None
-    """Producer id, producer epoch, first sequence."""
+    """Producer id, producer epoch, first sequence; None where batches have no sequence."""
 
 
 class Mirror:
@@ -40,12 +40,17 @@ class Mirror:
         "epochs",
         "log",
         "name",
+        "numbered",
         "topic_id",
         "verified",
     )
 
-    def __init__(self, log: Log, name: str, topic_id: Uuid = ZERO_UUID) -> None:
+    def __init__(
+        self, log: Log, name: str, topic_id: Uuid = ZERO_UUID, *, numbered: bool = True
+    ) -> None:
         self.log = log
+        self.numbered = numbered
+        """Producers number their batches here. Coordinators do not."""
         self.name = name
         self.topic_id = topic_id
         self.batches: list[Held] = []
@@ -97,7 +102,7 @@ class Mirror:
             position = 0
             for header in found.headers:
                 producer = None
-                if header.producer_id >= 0:
+                if self.numbered and header.producer_id >= 0 and not header.is_control:
                     producer = (header.producer_id, header.producer_epoch, header.base_sequence)
                 crc = stored_crc(data, position)
                 said = (

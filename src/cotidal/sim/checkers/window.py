@@ -5,6 +5,8 @@ from __future__ import annotations
 from cotidal.core.cluster.image import Image
 from cotidal.core.quorum.node import QuorumNode
 from cotidal.core.quorum.states import Leader, Quorum
+from cotidal.core.transactions.coordinator import TransactionCoordinator
+from cotidal.core.transactions.transaction import Transaction
 from cotidal.node.hosting import Hosted
 from cotidal.node.state import NodeState
 from cotidal.sim.process import Process
@@ -48,3 +50,12 @@ def leads_quorum(process: Process) -> bool:
 
 def broker_epoch_of(process: Process) -> int:
     return process.node._state.controller.broker_epoch
+
+
+def transactions_of(process: Process) -> dict[str, Transaction]:
+    """By transactional id: those that this node coordinates."""
+    found: dict[str, Transaction] = {}
+    for shard in process.node._state.coordinators.shards.values():
+        if isinstance(shard.machine, TransactionCoordinator):
+            found.update(shard.machine.transactions)
+    return found

@@ -11,7 +11,7 @@ sessions it tells each node only what changed (KIP-227), and now and then gets a
 
 from __future__ import annotations
 
-from typing import Final
+from typing import ClassVar, Final
 
 from cotidal.errors import ErrorCode
 from cotidal.invariants import (
@@ -54,7 +54,7 @@ BEGIN_AGAIN_ONE_IN: Final = 300
 SESSION_BREAKS_ONE_IN: Final = 40
 
 
-class _Place:
+class Place:
     """How far one partition has been read."""
 
     __slots__ = ("beginning", "epoch", "high_watermark", "looking", "nearer", "offset")
@@ -78,6 +78,9 @@ class _Place:
 
 
 class Consumer(Client):
+    ISOLATION: ClassVar[int] = 0
+    """1: it reads what is committed only."""
+
     def __init__(
         self,
         world: World,
@@ -99,7 +102,7 @@ class Consumer(Client):
         self._rack = rack
         self._gaps = gaps
         self._sessions: dict[Address, FetchSession] | None = {} if sessions else None
-        self._places = {partition: _Place() for partition in partitions}
+        self._places = {partition: Place() for partition in partitions}
         self._version = VERSIONS[self.draw(len(VERSIONS))]
         self._max_bytes = 200 + self.draw(20_000)
         self._wait_ms = 20 + self.draw(480)
@@ -157,6 +160,7 @@ class Consumer(Client):
             max_wait_ms=self._wait_ms,
             min_bytes=1,
             max_bytes=self._max_bytes,
+            isolation_level=self.ISOLATION,
             session_id=told.session_id,
             session_epoch=told.session_epoch,
             topics=self._topics(told.asked),
@@ -293,7 +297,7 @@ class Consumer(Client):
             if not from_leader:
                 self._probes.see(seen.FOLLOWER_READ)
 
-    def _read(self, partition: TopicPartition, place: _Place, told: PartitionData) -> None:
+    def _read(self, partition: TopicPartition, place: Place, told: PartitionData) -> None:
         assert told.records is not None
         if told.records.fault is not None:
             raise Violation(OFFSETS_CONTIGUOUS, f"{partition}: {told.records.fault}")
@@ -340,7 +344,7 @@ class Consumer(Client):
             )
 
     def _on_error(
-        self, partition: TopicPartition, place: _Place, error: ErrorCode, *, from_leader: bool
+        self, partition: TopicPartition, place: Place, error: ErrorCode, *, from_leader: bool
     ) -> None:
         self._probes.see(f"a fetch refused with {error.name}")
         if place.nearer is not None and not from_leader:
@@ -355,7 +359,7 @@ class Consumer(Client):
 
     # Where it begins, if not at 0
 
-    def _look_for_beginning(self, partition: TopicPartition, place: _Place) -> None:
+    def _look_for_beginning(self, partition: TopicPartition, place: Place) -> None:
         leader = self.leaders.get(partition)
         if leader is None:
             self.refresh()
@@ -373,7 +377,7 @@ class Consumer(Client):
         )
 
     def _on_beginning(
-        self, partition: TopicPartition, place: _Place, reply: ListOffsetsResponse | None
+        self, partition: TopicPartition, place: Place, reply: ListOffsetsResponse | None
     ) -> None:
         place.looking = False
         told = None if reply is None else reply.topics[0].partitions[0]
@@ -385,7 +389,7 @@ class Consumer(Client):
             self._on_truncated(partition, place, told.offset)
         self.refresh()
 
-    def _on_truncated(self, partition: TopicPartition, place: _Place, end: int) -> None:
+    def _on_truncated(self, partition: TopicPartition, place: Place, end: int) -> None:
         """What was read is said not to be there: only faults that lose data may cause it."""
         if not self._may_lose and partition in self._history.consumed and place.offset > end:
             raise Violation(

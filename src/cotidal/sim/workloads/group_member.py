@@ -14,7 +14,7 @@ after a heartbeat than any time-out allows (MEMBERS_KEPT). It reads no records.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from cotidal.errors import ErrorCode
 from cotidal.invariants import MEMBERS_KEPT
@@ -71,6 +71,9 @@ NO_ASSIGNMENT: Final = b""
 
 
 class GroupMember(Client):
+    STABLE: ClassVar[bool] = False
+    """Whether it wants to be told no offset that a transaction may be about to replace."""
+
     def __init__(
         self,
         world: World,
@@ -240,7 +243,7 @@ class GroupMember(Client):
         )
         group = OffsetFetchRequestGroup(self._group, topics=topics)
         at_least = {each: self._ledger.highest(self._group, each) for each in self._owned}
-        request = OffsetFetchRequest(groups=(group,))
+        request = OffsetFetchRequest(groups=(group,), require_stable=self.STABLE)
         self._put(
             ApiKey.OFFSET_FETCH,
             FETCH_VERSION,
@@ -253,6 +256,10 @@ class GroupMember(Client):
         if group.error_code:
             self._on_error(group.error_code)
             return
+        if any(told.error_code for topic in group.topics for told in topic.partitions):
+            self._probes.see(seen.OFFSETS_UNSTABLE)
+            self.after(self.back_off(), self._fetch_again, self._life)
+            return
         for topic in group.topics:
             for told in topic.partitions:
                 partition = TopicPartition(topic.name, told.partition_index)
@@ -262,6 +269,10 @@ class GroupMember(Client):
                 self._owned[partition] = told.committed_offset
         self._works = True
         self._work()
+
+    def _fetch_again(self, life: int) -> None:
+        if life == self._life:
+            self._fetch()
 
     # Working
 
