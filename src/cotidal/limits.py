@@ -243,6 +243,13 @@ SPARK_BATCH_BYTES: Final = 16 * MIB
 """Of keys and values in one Arrow batch, decompressed; one batch of records more, because these
 are not divided."""
 
+SPARK_WRITE_BYTES: Final = 512 * KIB
+"""Of one batch that is written, before compression: half of Kafka's default max.message.bytes. A
+larger row still travels, alone."""
+
+SPARK_COMMITS_AT_ONCE_MAX: Final = 8
+"""Transactions of one batch that the driver commits side by side."""
+
 SPARK_LATEST_AGE_MAX_S: Final = 0.05
 """How old the ends of partitions may be that a stream is told: Spark asks some 85 times a second
 while there is nothing to do, for each of which brokers would be asked."""

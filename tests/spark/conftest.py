@@ -18,8 +18,11 @@ from typing import Any
 import pytest
 
 from cotidal.client.admin import create_topic
+from cotidal.client.backoff import Backoff
 from cotidal.client.cluster import Cluster as Client
+from cotidal.client.failures import Refused
 from cotidal.client.producer import Producer
+from cotidal.errors import ErrorCode
 from cotidal.testing.cluster import Cluster
 from cotidal.wire.compression import Compression
 
@@ -47,8 +50,14 @@ def new_topic(client: Client) -> Callable[..., str]:
     def create(partitions: int = 1, **configs: str) -> str:
         name = f"topic-{next(_numbers)}"
         settings = {key.replace("_", "."): value for key, value in configs.items()}
-        create_topic(client, name, partitions=partitions, configs=settings)
-        return name
+        backoff = Backoff(timeout_s=30)
+        while True:
+            try:
+                create_topic(client, name, partitions=partitions, configs=settings)
+                return name
+            except Refused as refused:  # on a busy machine controllers are elected anew
+                if refused.error is not ErrorCode.NOT_CONTROLLER or not backoff.wait():
+                    raise
 
     return create
 
@@ -77,7 +86,7 @@ def write(client: Client) -> Callable[..., None]:
 def source(cluster: Cluster) -> Callable[..., dict[str, str]]:
     """Options as Spark hands them over, in lower case."""
 
-    def options(topic: str | None = None, **more: str) -> dict[str, str]:
+    def options(topic: str | None = None, /, **more: str) -> dict[str, str]:
         given = {"kafka.bootstrap.servers": cluster.bootstrap, **more}
         if topic is not None:
             given["subscribe"] = topic

@@ -72,3 +72,44 @@ def test_a_stream_goes_on_from_its_checkpoint(
     assert told["@lag"] == {"total": 0, "max": 0}
     offsets = [row.offset for row in spark.read.parquet(str(tmp_path / "out")).collect()]
     assert sorted(offsets) == list(range(90))
+
+
+def test_a_batch_is_written_once_and_a_micro_batch_that_is_run_again_too(
+    spark: Any, new_topic: Any, write: Any, source: Any, tmp_path: Path
+) -> None:
+    """The driver dies after the sink has committed and before Spark has noted it: the note is
+    missing, and the batch comes again."""
+    given, taken = new_topic(partitions=2), new_topic(partitions=3)
+    committed = source(taken, **{"kafka.isolation.level": "read_committed"})
+    rows = spark.range(100).selectExpr("cast(id as string) as key", "cast(id as string) as value")
+    rows.write.format("cotidal").options(**source(topic=given)).mode("append").save()
+
+    def run() -> None:
+        query = (
+            spark.readStream.format("cotidal")
+            .options(**source(given, startingOffsets="earliest", maxOffsetsPerTrigger="60"))
+            .load()
+            .select("key", "value")
+            .writeStream.format("cotidal")
+            .options(**source(topic=taken))
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        assert query.awaitTermination(200)
+
+    def keys() -> list[int]:
+        found = spark.read.format("cotidal").schema("key binary").options(**committed).load()
+        return sorted(int(row.key) for row in found.collect())
+
+    run()
+    commits = tmp_path / "checkpoint" / "commits"
+    last = max(int(each.name) for each in commits.iterdir() if each.name.isdecimal())
+    for note in (commits / str(last), commits / f".{last}.crc"):
+        note.unlink()
+    rows.selectExpr("key", "value").limit(30).write.format("cotidal").options(
+        **source(topic=given)
+    ).mode("append").save()
+    run()
+    assert len(keys()) == 130
+    assert sorted(set(keys())) == list(range(100))

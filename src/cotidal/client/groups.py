@@ -41,6 +41,9 @@ from cotidal.values import ZERO_UUID, NodeId, Offset, TopicPartition
 from cotidal.wire.codec import decode_record
 
 DEAD: Final = "Dead"
+GROUP: Final = 0
+TRANSACTION: Final = 1
+"""Kinds of coordinators."""
 NOT_A_MEMBER: Final = -1
 ASSIGNMENT_VERSION_MAX: Final = 3
 _ELSEWHERE: Final = frozenset(
@@ -77,18 +80,25 @@ class DescribedGroup(NamedTuple):
 
 
 def at_coordinator(
-    cluster: Cluster, group: str, ask: Callable[[Connection], tuple[Answer, int]]
+    cluster: Cluster,
+    group: str,
+    ask: Callable[[Connection], tuple[Answer, int]],
+    *,
+    kind: int = GROUP,
+    passing: frozenset[ErrorCode] = frozenset(),
 ) -> Answer:
-    """``ask`` gives an answer and its error code; again while the coordinator is elsewhere."""
+    """``ask`` gives an answer and its error code; again while the coordinator is elsewhere, and
+    after a code that ``passing`` names."""
+    subject = f"group '{group}'" if kind == GROUP else f"transactional id '{group}'"
     backoff = Backoff(timeout_s=cluster.timeout_s)
     while True:
         try:
-            answer, code = ask(cluster.connection(find_coordinator(cluster, group)))
+            answer, code = ask(cluster.connection(find_coordinator(cluster, group, kind=kind)))
             error = known_code(code)
             if error is ErrorCode.NONE:
                 return answer
-            failure: Refused | Unreachable | TimedOut = Refused(f"group '{group}'", error)
-            if error not in _ELSEWHERE:
+            failure: Refused | Unreachable | TimedOut = Refused(subject, error)
+            if error not in _ELSEWHERE and error not in passing:
                 raise failure
         except (Unreachable, TimedOut) as lost:
             failure = lost
@@ -96,9 +106,9 @@ def at_coordinator(
             raise failure
 
 
-def find_coordinator(cluster: Cluster, group: str) -> NodeId:
+def find_coordinator(cluster: Cluster, group: str, *, kind: int = GROUP) -> NodeId:
     cluster.metadata([])  # where brokers are
-    request = FindCoordinatorRequest(coordinator_keys=(group,))
+    request = FindCoordinatorRequest(key_type=kind, coordinator_keys=(group,))
     backoff = Backoff(timeout_s=cluster.timeout_s)
     while True:
         (found,) = cluster.ask(

@@ -5,7 +5,11 @@
   decoding       fetched record batches into Arrow columns, a column at a time
   reading        one range of one partition, fetched on an executor
   planning       which ranges there are to read: on the driver
-  source, stream the reader of a batch query and of a stream
+  source, stream the readers of a batch query and of a stream
+  encoding       Arrow columns into record batches
+  writing        the rows of one task, on an executor
+  memory         what was written for a batch, in the transaction that wrote it: on the driver
+  sink           the writers of a batch query and of a stream
 
 Needs the extra ``cotidal[spark]`` and, as Spark does, Java. No broker imports this room.
 """

@@ -17,8 +17,14 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from cotidal.client.addresses import parse_bootstrap
 from cotidal.client.failures import nearest
-from cotidal.limits import SPARK_BATCH_BYTES, SPARK_BATCH_ROWS, SPARK_FETCH_BYTES
+from cotidal.limits import (
+    SPARK_BATCH_BYTES,
+    SPARK_BATCH_ROWS,
+    SPARK_FETCH_BYTES,
+    SPARK_WRITE_BYTES,
+)
 from cotidal.spark.failures import WrongOption
+from cotidal.wire.compression import Compression
 
 SOURCE_OPTIONS: Final = (
     "subscribe",
@@ -334,3 +340,56 @@ def parse_seconds(name: str, text: str | None, default: float) -> float:
     if not found or not unit:
         raise WrongOption(f"{name} is '{text}'; write a time such as 500ms, 90s or 15m")
     return int(found[1]) * unit
+
+
+# The sink
+
+SINK_OPTIONS: Final = ("topic", "delivery", "includeTimestamps")
+SINK_KAFKA: Final = (
+    "kafka.batch.size",
+    "kafka.compression.type",
+    "kafka.transaction.timeout.ms",
+)
+EXACTLY_ONCE: Final = "exactly-once"
+AT_LEAST_ONCE: Final = "at-least-once"
+DEFAULT_TRANSACTION_TIMEOUT_MS: Final = 300_000
+"""A job that died and is not started again holds up those who read what is committed for so long:
+as little as a long micro-batch allows. Brokers accept up to 15 minutes."""
+
+
+class SinkOptions(NamedTuple):
+    bootstrap: str
+    topic: str | None
+    exactly_once: bool
+    include_timestamps: bool
+    compression: str
+    batch_bytes: int
+    transaction_timeout_ms: int
+    timeout_s: float
+
+
+def parse_sink(options: Mapping[str, str]) -> SinkOptions:
+    given = _Given(options, (*SINK_OPTIONS, *SINK_KAFKA))
+    delivery = given.text("delivery", EXACTLY_ONCE).lower()
+    if delivery not in (EXACTLY_ONCE, AT_LEAST_ONCE):
+        raise WrongOption(f"delivery is '{delivery}'; write {EXACTLY_ONCE} or {AT_LEAST_ONCE}")
+    if given.text("kafka.acks", "all") not in ("all", "-1"):
+        raise WrongOption("kafka.acks: rows are written with acks=all; leave it out")
+    compression = given.text("kafka.compression.type", "none").upper()
+    if compression not in Compression.__members__:
+        known = ", ".join(each.name.lower() for each in Compression)
+        raise WrongOption(
+            f"kafka.compression.type is '{compression.lower()}'; write one of {known}"
+        )
+    timeout_ms = given.number("kafka.transaction.timeout.ms", DEFAULT_TRANSACTION_TIMEOUT_MS)
+    assert timeout_ms is not None
+    return SinkOptions(
+        bootstrap=_bootstrap(given),
+        topic=given.get("topic"),
+        exactly_once=delivery == EXACTLY_ONCE,
+        include_timestamps=given.flag("includeTimestamps", default=False),
+        compression=compression,
+        batch_bytes=given.number("kafka.batch.size") or SPARK_WRITE_BYTES,
+        transaction_timeout_ms=timeout_ms,
+        timeout_s=_timeout_s(given),
+    )

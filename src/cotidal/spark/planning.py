@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Final, NamedTuple, assert_never
+from typing import Final, NamedTuple, Protocol, assert_never
 
 from cotidal.client.cluster import Cluster
 from cotidal.client.failures import ClientError, UnknownTopic, Unreachable
@@ -45,8 +45,17 @@ class Partitions(NamedTuple):
     all: tuple[TopicPartition, ...]
 
 
+class Connecting(Protocol):
+    """Options of a source or a sink."""
+
+    @property
+    def bootstrap(self) -> str: ...
+    @property
+    def timeout_s(self) -> float: ...
+
+
 @contextmanager
-def reachable(options: SourceOptions) -> Iterator[Cluster]:
+def reachable(options: Connecting) -> Iterator[Cluster]:
     """A cluster for the driver; what a client cannot do becomes what a job is told."""
     with Cluster(options.bootstrap, timeout_s=options.timeout_s) as cluster:
         try:

@@ -10,17 +10,27 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 from pyspark.sql.datasource import (
     DataSource,
+    DataSourceArrowWriter,
     DataSourceReader,
+    DataSourceStreamArrowWriter,
     DataSourceStreamReader,
     InputPartition,
 )
 from pyspark.sql.types import StructType
 
 from cotidal.spark.columns import arrow_schema, check_schema, full_schema
-from cotidal.spark.options import SourceOptions, parse_source, wants_headers
+from cotidal.spark.failures import WrongOption
+from cotidal.spark.options import (
+    SinkOptions,
+    SourceOptions,
+    parse_sink,
+    parse_source,
+    wants_headers,
+)
 from cotidal.spark.planning import plan_batch
 from cotidal.spark.ranges import OffsetRange
 from cotidal.spark.reading import read_range
+from cotidal.spark.sink import BatchWriter, StreamWriter, check_sink
 from cotidal.spark.stream import StreamReader
 
 
@@ -39,6 +49,19 @@ class CotidalSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         check_schema(schema)
         return StreamReader(parse_source(self.options, streaming=True), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
+        return BatchWriter(self._sink(schema, overwrite))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
+        return StreamWriter(self._sink(schema, overwrite))
+
+    def _sink(self, schema: StructType, overwrite: bool) -> SinkOptions:
+        if overwrite:
+            raise WrongOption("a topic cannot be overwritten; write with mode append")
+        options = parse_sink(self.options)
+        check_sink(schema, options)
+        return options
 
 
 class BatchReader(DataSourceReader):

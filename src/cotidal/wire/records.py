@@ -194,14 +194,43 @@ def build_batch(
     if append_time is not None:
         attributes |= TIMESTAMP_TYPE_BIT
         max_timestamp = append_time
-    data = compress(compression, bytes(body)) if count else b""
-    size = HEADER_BYTES + len(data)
+    return seal_batch(
+        compress(compression, bytes(body)) if count else b"",
+        base_offset=base_offset,
+        leader_epoch=leader_epoch,
+        attributes=attributes,
+        last_offset_delta=delta,
+        base_timestamp=base_timestamp,
+        max_timestamp=max_timestamp,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        count=count,
+    )
+
+
+def seal_batch(
+    records: Buffer,
+    *,
+    base_offset: int = 0,
+    leader_epoch: int = -1,
+    attributes: int,
+    last_offset_delta: int,
+    base_timestamp: int,
+    max_timestamp: int,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_PRODUCER_EPOCH,
+    base_sequence: int = NO_SEQUENCE,
+    count: int,
+) -> bytes:
+    """A header and its checksum before records that are encoded, and compressed, already."""
+    size = HEADER_BYTES + len(records)
     fields = (
-        attributes, delta, base_timestamp, max_timestamp,
+        attributes, last_offset_delta, base_timestamp, max_timestamp,
         producer_id, producer_epoch, base_sequence, count,
     )  # fmt: skip
     out = bytearray(_pack_header(base_offset, size - LENGTH_START, leader_epoch, MAGIC, 0, *fields))
-    out += data
+    out += records
     out[17:CRC_START] = crc32c(memoryview(out)[CRC_START:]).to_bytes(4, "big")
     return bytes(out)
 
