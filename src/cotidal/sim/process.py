@@ -28,7 +28,7 @@ from cotidal.node.state import NodeConfig
 from cotidal.sim.agenda import Agenda
 from cotidal.sim.clock import Clock
 from cotidal.sim.disk import DATA, Disk, DiskFault
-from cotidal.sim.lane import Speed
+from cotidal.sim.lane import NEVER, Speed
 from cotidal.sim.metadata_log import snapshot_told
 from cotidal.sim.network import Connection, HostId, Network
 from cotidal.sim.peers import Peers
@@ -177,6 +177,8 @@ class Process:
         self._held: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
         self._in_turn = False
         self._armed_for: int | None = None
+        self._armed_deadline: int = NEVER
+        """The deadline that it is armed for: what is not earlier changes nothing."""
         clean, broker_epoch = self._take_clean_mark()
         self.disk = Disk(
             agenda,
@@ -291,11 +293,12 @@ class Process:
 
     def _arm(self) -> None:
         deadline = self.node.next_deadline()
-        if deadline is None:
+        if deadline is None or deadline >= self._armed_deadline:
             return
         moment = self.machine.clock.moment_of(deadline)
         if self._armed_for is None or moment < self._armed_for:
             self._armed_for = moment
+            self._armed_deadline = deadline
             soonest = self._agenda.now + RING_US
             self._agenda.at(max(moment, soonest), self.run, partial(self._ring, moment))
 
@@ -303,6 +306,7 @@ class Process:
         if self._armed_for != moment:
             return  # an earlier one took its place
         self._armed_for = None
+        self._armed_deadline = NEVER
         deadline = self.node.next_deadline()
         if deadline is None:
             return
