@@ -7,7 +7,7 @@ READY  := $(VENV)/.ready
 SPARK  := $(VENV)/.spark
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help demo up test test-all mutants campaign chaos explore compiled test-compiled lint format bench lab interop docs scripts-rewrite constraints sim-coverage clean
+.PHONY: help demo up test test-all mutants campaign chaos explore compiled test-compiled lint format bench lab interop docs site scripts-rewrite constraints sim-coverage clean
 .DEFAULT_GOAL := help
 
 help:                 ## this list
@@ -86,6 +86,9 @@ interop: $(READY)     ## Kafka's own tools and classes, other people's client su
 docs: $(READY)        ## the documentation as a site in site/
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
 	@$(BIN)/mkdocs build --strict --quiet && echo "site/index.html"
+
+site: $(READY)        ## the page with the simulator inside it, as a static site in build/page (needs npm)
+	@$(BIN)/python tools/page_site.py build/page
 
 sim-coverage: $(READY) ## how much of core/ and node/ simulation alone reaches, and what it does not
 	@$(BIN)/python tools/sim_coverage.py $(ARGS)

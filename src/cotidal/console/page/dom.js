@@ -7,7 +7,7 @@ function fill(node, attributes, children) {
     if (value === undefined || value === null || value === false) continue;
     if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
     else if (name === "style") node.style.cssText = value;
-    else node.setAttribute(name, value === true ? "" : String(value));
+    else node.setAttribute(name, value === true && !name.startsWith("aria-") ? "" : String(value));
   }
   for (const child of children.flat()) {
     if (child !== undefined && child !== null && child !== false) node.append(child);

@@ -3,7 +3,7 @@
 
 import { el, set, svg, say, pill, Keyed } from "./dom.js";
 
-const CELL = 24;
+const CELL = 22;
 const HEIGHT = 46;
 export const EPOCHS = 8; // colours, in turn
 
@@ -31,10 +31,10 @@ export class Logs {
     }
     const logs = Object.values(partition.logs);
     const end = Math.max(1, ...logs.map((log) => log.end));
-    const fits = Math.max(6, Math.floor((this.width - (this.width < 560 ? 20 : 230)) / CELL) - 2);
+    const fits = Math.max(6, Math.floor((this.width - (this.width < 560 ? 10 : 200)) / CELL) - 2);
     this.fits = fits;
-    // The window moves in leaps of a third, so that cells stand still most of the time.
-    if (end > this.base + fits || end < this.base) this.base = Math.max(0, end - Math.ceil((fits * 2) / 3));
+    // The window moves in leaps of a quarter, so that cells stand still most of the time.
+    if (end > this.base + fits || end < this.base) this.base = Math.max(0, end - Math.ceil((fits * 3) / 4));
     const ids = [...partition.replicas].sort((one, other) => one - other);
     this.keyed.draw(ids.map((id) => [String(id), partition.logs[id]]));
   }
@@ -79,7 +79,10 @@ export class Logs {
     set(end, { x: Math.max(0, known.end - this.base) * CELL + 4 });
     say(end, log ? (known.end > known.high_watermark || known.end === 0 ? `end ${known.end}` : "") : "no log");
     const hidden = first - known.start;
-    say(more, hidden > 0 && at > 90 ? `‹ ${known.start}…${first - 1}` : known.start > 0 && at > 90 ? `starts at ${known.start}` : "");
+    const away = log && known.end > 0 && known.end <= this.base; // it ends before what is shown
+    set(hw, { visibility: log && !away ? "visible" : "hidden" });
+    if (away) say(end, `‹ ends at ${known.end}, high watermark ${known.high_watermark}`);
+    say(more, away ? "" : hidden > 0 && at > 90 ? `‹ ${known.start}…${first - 1}` : known.start > 0 && at > 90 ? `starts at ${known.start}` : "");
     set(strip, { "aria-label": `Broker ${id}: offsets ${known.start} to ${known.end}, high watermark ${known.high_watermark}` });
   }
 

@@ -96,7 +96,7 @@ export class ClusterMap {
   makeLink(key) {
     const choose = () => this.page.choose({ kind: "link", key });
     const group = svg("g", { class: "link", role: "button", tabindex: 0, onclick: choose, onkeydown: pressed(choose) },
-      svg("line", { class: "grip" }), svg("line", { class: "wire" }), svg("text", { class: "link-label" }));
+      svg("line", { class: "grip" }), svg("line", { class: "wire" }), svg("text", { class: "link-label", "aria-hidden": true }));
     return group;
   }
 
@@ -120,9 +120,9 @@ export class ClusterMap {
     const choose = () => this.page.choose({ kind: "broker", id });
     const group = svg("g", { class: "broker", role: "button", tabindex: 0, onkeydown: pressed(choose) },
       svg("circle", { class: "halo", r: BROKER + 7 }), svg("circle", { class: "body", r: BROKER }),
-      svg("text", { class: "broker-id", y: 6 }), svg("text", { class: "broker-state", y: BROKER + 21 }),
+      svg("text", { class: "broker-id", y: 6, "aria-hidden": true }), svg("text", { class: "broker-state", y: BROKER + 21, "aria-hidden": true }),
       svg("path", { class: "crown", d: "M-11 -38 l-2 -12 7 5 6 -8 6 8 7 -5 -2 12z" }),
-      svg("g", { class: "controller" }, svg("circle", { cx: 22, cy: -22, r: 9 }), svg("text", { x: 22, y: -18.5 }, "C")));
+      svg("g", { class: "controller", "aria-hidden": true }, svg("circle", { cx: 22, cy: -22, r: 9 }), svg("path", { d: "M25.2 -25 a4.300 4.300 0 1 0 0 6" })));
     this.drag(group, id, choose);
     return group;
   }
@@ -141,8 +141,8 @@ export class ClusterMap {
       term !== null && "controls", partition?.replicas.includes(number) ? "" : "spare", this.page.isChosen("broker", id) && "chosen"];
     set(group, { class: words.filter(Boolean).join(" ") });
     say(group.children[2], id);
-    say(group.children[3], broker.state === "up" ? (broker.rack === `node-${id}` ? "" : broker.rack) : broker.state);
-    const told = [`Broker ${id}`, broker.state, leads && `leads ${this.store.partition}`, inIsr ? "in the ISR" : "not in the ISR",
+    say(group.children[3], broker.state === "up" ? "" : ` ${broker.state}`);
+    const told = [`Broker ${id} ${broker.state}`, leads && `leads ${this.store.partition}`, inIsr ? "in the ISR" : "not in the ISR",
       eligible && "eligible leader", proposed && "an ISR with it is proposed", term !== null && `active controller, term ${term}`];
     set(group, { "aria-label": told.filter(Boolean).join(", ") });
   }
