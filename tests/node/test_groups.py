@@ -292,6 +292,26 @@ def test_offsets_of_a_topic_that_was_deleted_while_nobody_coordinated_are_gone()
     assert fetched(after) == (0, -1)
 
 
+def test_members_of_no_group_are_unknown_each_by_itself():
+    node = node_with_groups()
+    gone = tuple(leave_group.MemberIdentity(name) for name in ("a", "b"))
+    left = node.ask(LEAVE, 5, leave_group.LeaveGroupRequest("g", members=gone))
+    assert left.error_code == 0
+    assert [each.error_code for each in left.members] == [ErrorCode.UNKNOWN_MEMBER_ID] * 2
+    assert node.ask(LEAVE, 5, leave_group.LeaveGroupRequest("g")).members == ()
+    old = node.ask(LEAVE, 2, leave_group.LeaveGroupRequest("g", "a"))
+    assert old.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_a_commit_for_topics_that_are_not_there_asks_no_coordinator():
+    node = node_with_groups()
+    partition = (offset_commit.OffsetCommitRequestPartition(0, 5),)
+    topic = offset_commit.OffsetCommitRequestTopic("none", partitions=partition)
+    request = offset_commit.OffsetCommitRequest("g", 7, "ghost", topics=(topic,))
+    answer = node.ask(COMMIT, 9, request).topics[0].partitions[0]
+    assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
 def test_a_member_leaves_and_its_group_can_be_deleted():
     node = node_with_groups()
     joined = member(node)

@@ -58,6 +58,13 @@ def test_a_transaction_is_read_when_it_has_ended(node: LoneNode, commit: bool) -
     assert status(node) == ("CompleteCommit" if commit else "CompleteAbort")
 
 
+@pytest.mark.parametrize(("producer_id", "epoch"), [(5, -1), (-1, 5)])
+def test_a_producer_id_comes_with_its_epoch(node: LoneNode, producer_id: int, epoch: int) -> None:
+    for id_ in (ID, None):
+        request = init_producer_id.InitProducerIdRequest(id_, 60_000, producer_id, epoch)
+        assert node.ask(INIT, 4, request).error_code == ErrorCode.INVALID_REQUEST
+
+
 def test_a_batch_of_a_partition_that_was_not_added_is_refused(node: LoneNode) -> None:
     producer = Producer(node)
     producer.add(1)

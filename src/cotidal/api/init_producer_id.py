@@ -9,19 +9,23 @@ from __future__ import annotations
 from typing import Final
 
 from cotidal.api.asked import Asked
-from cotidal.api.coordination import AnyPart, Fresh, of_transaction
+from cotidal.api.coordination import Answered, AnyPart, Fresh, of_transaction
 from cotidal.api.transactions import producer, told
 from cotidal.api.view import View
 from cotidal.core.transactions.asks import InitProducer, Producer
-from cotidal.errors import Refusal
+from cotidal.errors import ErrorCode, Refusal
 from cotidal.messages.rpc.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from cotidal.values import NO_PRODUCER_ID
 
 FENCED_SINCE: Final = 4
+NO_EPOCH: Final = -1
 
 
 def parts(request: InitProducerIdRequest, asked: Asked, view: View) -> tuple[AnyPart, ...]:
     id_ = request.transactional_id
+    if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_EPOCH):
+        sentence = "a producer id comes with its epoch, or neither is given"
+        return (Answered(Refusal(ErrorCode.INVALID_REQUEST, sentence)),)
     if id_ is None:
         return (Fresh(),)
     current = None

@@ -12,7 +12,7 @@ from cotidal.api.asked import Asked
 from cotidal.api.coordination import Answered, Part, of_group
 from cotidal.api.view import View
 from cotidal.core.groups.asks import Leave, Leaver, Left
-from cotidal.errors import Refusal
+from cotidal.errors import ErrorCode, Refusal
 from cotidal.messages.rpc.leave_group import (
     LeaveGroupRequest,
     LeaveGroupResponse,
@@ -31,6 +31,9 @@ def parts(request: LeaveGroupRequest, asked: Asked, view: View) -> tuple[Part | 
 
 def response(request: LeaveGroupRequest, asked: Asked, answers: list[object]) -> LeaveGroupResponse:
     (answer,) = answers
+    if isinstance(answer, Refusal) and answer.error is ErrorCode.UNKNOWN_MEMBER_ID:
+        several = asked.api_version >= SEVERAL_SINCE
+        answer = Left((answer.error,) * (len(request.members) if several else 1))
     if isinstance(answer, Refusal):
         return LeaveGroupResponse(error_code=answer.error)
     assert isinstance(answer, Left)

@@ -50,7 +50,10 @@ def parts(request: OffsetCommitRequest, asked: Asked, view: View) -> tuple[Part 
             else ErrorCode.ILLEGAL_GENERATION
         ),
     )
-    return (Answered([name is not None for name in names]), Part(request.group_id, ask))
+    known = Answered([name is not None for name in names])
+    if not ask.commits:
+        return (known, Answered(OffsetsCommitted(())))
+    return (known, Part(request.group_id, ask))
 
 
 def commits(names: list[str | None], topics: Iterable[AnyTopic], view: View) -> tuple[Commit, ...]:
