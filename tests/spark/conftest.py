@@ -32,6 +32,13 @@ if importlib.util.find_spec("pyspark") is None or importlib.util.find_spec("pyar
 _numbers = itertools.count()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A session takes a minute to warm up on a busy machine."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.timeout(300))
+
+
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
     """Three brokers in this process, shared: every test makes topics of its own."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from cotidal.cli.engine import engine_named, engine_options
 from cotidal.cli.progress import Progress
 from cotidal.cli.table import print_table
 from cotidal.cli.verb import Failed, Verb, VerbGroup, json_option
@@ -39,6 +40,7 @@ def _measuring(function: Decorated) -> Decorated:
         click.option("--seed", type=int, default=1, show_default=True, help="The first seed."),
         click.option("--seeds", type=click.IntRange(min=1), default=20, show_default=True),
         click.option("--jobs", type=click.IntRange(min=1), help="Processes; default: cores."),
+        engine_options,
         json_option,
         click.option("--rows", type=click.Path(dir_okay=False), help="Every run, as JSON lines."),
         click.option(
@@ -199,10 +201,16 @@ def _measure(configurations: Sequence[Configuration], given: dict[str, Any]) -> 
         raise Failed(f"plan {faults.name} has {faults.nodes} nodes: too few replicas fit", status=2)
     seeds = range(given["seed"], given["seed"] + given["seeds"])
     total = len(seeds) * len(configurations)
-    processes = min(total, given["jobs"] or os.cpu_count() or 1)
-    with Progress("runs", total=total) as progress:
+    with (
+        engine_named(given["engine_name"], given["jobs"], given["master"]) as engine,
+        Progress("runs", total=total) as progress,
+    ):
         rows = compare_all(
-            configurations, faults, seeds, processes=processes, on_run=lambda: progress.advance(1)
+            configurations,
+            faults,
+            seeds,
+            engine=engine,
+            on_run=lambda: progress.advance(1),
         )
     if given["as_json"]:
         click.echo(json.dumps([table.flat(row, faults) for row in rows], indent=2))

@@ -35,6 +35,7 @@ VERBS: Final[dict[str, str]] = {
     "chaos": "Kill, pause and part the nodes of a local cluster.",
     "events": "Tell what has happened to replication.",
     "sim": "Simulate clusters under faults and look for broken promises.",
+    "pipeline": "Run jobs on Spark over a cluster's data.",
     "log": "Look into log files on disk.",
     "completion": "Print the completion script of a shell.",
 }

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cotidal.cli.engine import engine_named, engine_options
 from cotidal.cli.explore import explore
 from cotidal.cli.lab import command as lab
 from cotidal.cli.progress import Progress
@@ -63,6 +64,10 @@ command.add_command(tally)
             "cotidal sim run --workload eos --plan harsh --seeds 500",
         ),
         ("to be added up", "cotidal sim run --plan harsh --seeds 1000 --tally runs.jsonl"),
+        (
+            "on the executors of a Spark cluster",
+            "cotidal sim run --seeds 100000 --engine spark --master spark://host:7077",
+        ),
     ),
 )
 @click.option("--plan", "plan_name", default="mild", show_default=True, help="See `sim plans`.")
@@ -74,6 +79,7 @@ command.add_command(tally)
 @click.option("--seed", type=int, default=1, show_default=True, help="The first seed.")
 @click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="How many.")
 @click.option("--jobs", type=click.IntRange(min=1), default=None, help="Processes; default: cores.")
+@engine_options
 @click.option(
     "--shrink/--no-shrink",
     "shrinks",
@@ -102,6 +108,8 @@ def run(
     seed: int,
     seeds: int,
     jobs: int | None,
+    engine_name: str,
+    master: str,
     shrinks: bool,
     out: str,
     tally_path: str | None,
@@ -114,17 +122,18 @@ def run(
     from cotidal.sim.script import of_seed
 
     plan = plan_named(plan_name if workload is None else f"{plan_name}+{workload}")
-    processes = min(seeds, jobs or os.cpu_count() or 1)
     begun = time.monotonic()
-    with Progress("runs", total=seeds) as progress, Tally(tally_path, commit) as written:
+    with (
+        engine_named(engine_name, jobs, master) as engine,
+        Progress("runs", total=seeds) as progress,
+        Tally(tally_path, commit) as written,
+    ):
 
         def on_outcome(outcome: Outcome) -> None:
             written.add(outcome)
             progress.advance(1)
 
-        found = campaign(
-            range(seed, seed + seeds), plan, processes=processes, on_outcome=on_outcome
-        )
+        found = campaign(range(seed, seed + seeds), plan, engine=engine, on_outcome=on_outcome)
     took = time.monotonic() - begun
     if as_json:
         told = found._asdict() | {"failures": [each._asdict() for each in found.failures]}
@@ -341,15 +350,18 @@ def probes(
 
 def _tallied(plan: Plan | None, seeds: range, jobs: int | None) -> dict[str, Summary]:
     from cotidal.sim.campaign import campaign
+    from cotidal.sim.engine import Here
     from cotidal.sim.plan import PLANS
     from cotidal.sim.probes import SITUATIONS
 
-    processes = min(len(seeds), jobs or os.cpu_count() or 1)
     names = dict.fromkeys(situation.plan for situation in SITUATIONS)
     with Progress("runs") as progress:
         return {
             each.name: campaign(
-                seeds, each, processes=processes, on_outcome=lambda _: progress.advance(1)
+                seeds,
+                each,
+                engine=Here(jobs or os.cpu_count() or 1),
+                on_outcome=lambda _: progress.advance(1),
             )
             for each in ([PLANS[name] for name in names] if plan is None else [plan])
         }

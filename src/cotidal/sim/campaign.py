@@ -1,27 +1,21 @@
 """Many seeds over the cores: progress, failures, and what was seen.
 
-A seed is a run (run.py); nothing is shared between two of them, so each goes to a process of a
-pool. Outcomes come back as they end and are told as they come; the summary names every broken
-promise with the smallest seed that broke it.
-
-The garbage collector looks less often while seeds run: hardly anything but a whole run, once it is
-over, is a cycle, and looking for others was 9 % of the time.
+A seed is a run (run.py), done wherever an engine takes it (engine.py). Outcomes come back as they
+end and are told as they come; the summary names every broken promise with the smallest seed that
+broke it.
 """
 
 from __future__ import annotations
 
 import gc
-import multiprocessing
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from time import process_time
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
+from cotidal.sim.engine import Engine, Here
 from cotidal.sim.plan import Plan, plan_named
 from cotidal.sim.probes import Tally
 from cotidal.sim.run import Outcome, run
-
-COLLECTOR_THRESHOLDS: Final = (100_000, 50, 1_000)
 
 
 class Summary(NamedTuple):
@@ -45,7 +39,7 @@ def campaign(
     seeds: Iterable[int],
     plan: Plan,
     *,
-    processes: int = 1,
+    engine: Engine | None = None,
     on_outcome: Callable[[Outcome], None] | None = None,
 ) -> Summary:
     """Run all seeds; ``on_outcome`` is told of each as it ends."""
@@ -53,7 +47,8 @@ def campaign(
     steps = events = acknowledged = read = 0
     cpu_seconds = 0.0
     failures: list[Outcome] = []
-    for outcome, took in _outcomes(list(seeds), plan.name, processes):
+    tasks = [(seed, plan.name) for seed in seeds]
+    for outcome, took in (engine or Here()).map(_run, tasks):
         cpu_seconds += took
         steps += outcome.steps
         events += outcome.events
@@ -79,17 +74,6 @@ def campaign(
     )
 
 
-def _outcomes(seeds: list[int], plan: str, processes: int) -> Iterator[tuple[Outcome, float]]:
-    tasks = [(seed, plan) for seed in seeds]
-    if processes <= 1:
-        with _calm_collector():
-            yield from map(_run, tasks)
-        return
-    context = multiprocessing.get_context("spawn")
-    with context.Pool(processes, _calm) as pool:
-        yield from pool.imap_unordered(_run, tasks)
-
-
 def _run(task: tuple[int, str]) -> tuple[Outcome, float]:
     """With the seconds of CPU that it took."""
     seed, plan = task
@@ -99,20 +83,3 @@ def _run(task: tuple[int, str]) -> tuple[Outcome, float]:
     outcome = run(seed, named)
     gc.collect()  # its world goes round in circles
     return outcome, process_time() - begun
-
-
-def _calm() -> None:
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*COLLECTOR_THRESHOLDS)
-
-
-@contextmanager
-def _calm_collector() -> Iterator[None]:
-    before = gc.get_threshold()
-    _calm()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
-        gc.set_threshold(*before)

@@ -11,5 +11,13 @@
   memory         what was written for a batch, in the transaction that wrote it: on the driver
   sink           the writers of a batch query and of a stream
 
+and what is made of them (docs/pipelines.md):
+
+  audit/         do all replicas of a partition hold the same?
+  health         how replication has fared, from the brokers' events
+  archive        topics as Parquet files
+  engine         simulated runs on executors
+  session        a Spark session for these, or one sentence about what it lacks
+
 Needs the extra ``cotidal[spark]`` and, as Spark does, Java. No broker imports this room.
 """

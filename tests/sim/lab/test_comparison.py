@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cotidal.sim.engine import Here
 from cotidal.sim.faults.schedule import parse_command
 from cotidal.sim.lab.comparison import Row, compare, losing, story_of
 from cotidal.sim.lab.configuration import COMPARED, Configuration, plan_of
@@ -36,7 +37,7 @@ def test_the_same_seeds_give_the_same_table() -> None:
 
 def test_more_processes_give_the_same_table() -> None:
     faults = EBB._replace(seconds=2)
-    assert compare((ONE,), faults, (1, 2), processes=2) == compare((ONE,), faults, (1, 2))
+    assert compare((ONE,), faults, (1, 2), engine=Here(2)) == compare((ONE,), faults, (1, 2))
 
 
 ALONE = tuple(

@@ -7,10 +7,10 @@ at the cluster as it is: a power cut may find one cluster mended and another not
 
 from __future__ import annotations
 
-import multiprocessing
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
+from cotidal.sim.engine import Engine, Here
 from cotidal.sim.faults.schedule import draw_schedule
 from cotidal.sim.lab.configuration import Configuration, plan_of
 from cotidal.sim.lab.intervals import Estimate, bootstrap_mean, bootstrap_ratio, wilson_ppm
@@ -74,7 +74,7 @@ def compare(
     faults: Plan,
     seeds: Sequence[int],
     *,
-    processes: int = 1,
+    engine: Engine | None = None,
     on_run: Callable[[], object] = lambda: None,
 ) -> list[Row]:
     tasks = [
@@ -83,7 +83,7 @@ def compare(
         for number, configuration in enumerate(configurations)
     ]
     found: dict[int, list[Measures]] = {number: [] for number in range(len(configurations))}
-    for number, measures in _all_measured(tasks, processes):
+    for number, measures in (engine or Here()).map(_measured, tasks):
         found[number].append(measures)
         on_run()
     rows = []
@@ -95,15 +95,6 @@ def compare(
 
 
 _Task = tuple[int, int, Plan]
-
-
-def _all_measured(tasks: list[_Task], processes: int) -> Iterator[tuple[int, Measures]]:
-    if processes <= 1:
-        yield from map(_measured, tasks)
-        return
-    context = multiprocessing.get_context("spawn")
-    with context.Pool(processes) as pool:
-        yield from pool.imap_unordered(_measured, tasks)
 
 
 def _measured(task: _Task) -> tuple[int, Measures]:

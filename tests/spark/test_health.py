@@ -1,0 +1,126 @@
+"""What is made of the brokers' events."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from typing import Any
+
+import pytest
+
+from cotidal.spark import health
+
+SECOND = 1_000
+_sequences = itertools.count(1)
+
+
+def event(kind: str, at_s: float, **fields: Any) -> dict[str, Any]:
+    return {
+        "v": 1,
+        "kind": kind,
+        "time": int(at_s * SECOND),
+        "teller": 1,
+        "incarnation": "one",
+        "sequence": next(_sequences),
+        **fields,
+    }
+
+
+def of(kind: str, at_s: float, **fields: Any) -> dict[str, Any]:
+    """Of partition orders-0."""
+    return event(kind, at_s, topic="orders", partition=0, **fields)
+
+
+def sample(at_s: float, *, lag: int = 0, well: bool = True, min_isr: bool = True) -> dict[str, Any]:
+    followers = [{"node": 2, "in_sync": well, "lag_records": lag, "lag_ms": lag * 10}]
+    listed = {
+        "topic": "orders",
+        "partition": 0,
+        "high_watermark": 5,
+        "end_offset": 5 + lag,
+        "under_replicated": not well,
+        "under_min_isr": not min_isr,
+        "isr": [1],
+        "followers": followers,
+    }
+    return event(
+        "health", at_s, leads=4, replicas=6, under_replicated=int(not well), under_min_isr=0,
+        offline_replicas=0, events_dropped=0, partitions=[listed],
+    )  # fmt: skip
+
+
+@pytest.fixture
+def told(spark: Any) -> Any:
+    def read(*events: dict[str, Any]) -> Any:
+        rows = [(json.dumps(each).encode(),) for each in events]
+        return health.events(spark.createDataFrame(rows, "value binary"))
+
+    return read
+
+
+def test_an_event_that_was_written_twice_counts_once(told: Any) -> None:
+    twice = of("isr_shrunk", 1, removed=[2], isr=[1])
+    (row,) = health.partitions(told(twice, twice)).collect()
+    assert row.left == 1
+
+
+def test_a_window_tells_what_happened_to_a_partition(told: Any) -> None:
+    (row,) = health.partitions(
+        told(
+            sample(1, lag=3),
+            sample(2, lag=70, well=False),
+            sample(3, lag=70, well=False, min_isr=False),
+            of("isr_shrunk", 2, removed=[2], isr=[1]),
+            of("isr_expanded", 4, added=[2], isr=[1, 2]),
+            of("leader_changed", 5, previous=1, leader=2, leader_epoch=3),
+            of("unclean_election", 5, leader=2, leader_epoch=3),
+            of("log_truncated", 6, leader=2, leader_epoch=3, offset=9, records=12),
+        )
+    ).collect()
+    assert (row.topic, row.partition) == ("orders", 0)
+    assert (row.lag_records, row.lag_ms) == (70, 700)
+    assert (row.under_replicated_s, row.under_min_isr_s) == (2, 1)
+    assert (row.left, row.joined, row.elections, row.unclean) == (1, 1, 1, 1)
+    assert row.records_cut == 12
+
+
+def test_windows_stand_apart(told: Any) -> None:
+    rows = health.partitions(told(sample(1, lag=3), sample(11, lag=4))).collect()
+    assert sorted(row.lag_records for row in rows) == [3, 4]
+
+
+def test_events_of_no_partition_are_no_partitions(told: Any) -> None:
+    assert health.partitions(told(event("broker_fenced", 1, node=2))).collect() == []
+
+
+def test_an_outage_lasts_until_somebody_leads(told: Any) -> None:
+    (row,) = health.outages(
+        told(
+            of("leader_changed", 1, previous=1, leader=-1, leader_epoch=3),
+            of("leader_changed", 3.5, previous=-1, leader=2, leader_epoch=4),
+            of("leader_changed", 9, previous=2, leader=1, leader_epoch=5),
+        )
+    ).collect()
+    assert (row.led_before, row.led_after, row.without_leader_ms) == (1, 2, 2_500)
+
+
+def test_an_outage_that_lasts_has_no_end_yet(told: Any) -> None:
+    (row,) = health.outages(
+        told(of("leader_changed", 1, previous=1, leader=-1, leader_epoch=3))
+    ).collect()
+    assert row.without_leader_ms is None
+
+
+def test_a_replica_that_leaves_again_and_again_flaps(told: Any) -> None:
+    leaves = [of("isr_shrunk", each, removed=[2], isr=[1]) for each in (1, 20, 40)]
+    (row,) = health.flapping(told(*leaves, of("isr_shrunk", 50, removed=[3], isr=[1]))).collect()
+    assert (row.replica, row.times) == (2, 3)
+
+
+def test_a_broker_that_leads_most_is_uneven(told: Any) -> None:
+    samples = [
+        sample(1) | {"teller": each, "leads": leads} for each, leads in ((1, 9), (2, 1), (3, 2))
+    ]
+    by_broker = health.brokers(told(*samples))
+    assert {row.broker: row.leads for row in by_broker.collect()} == {1: 9, 2: 1, 3: 2}
+    assert [row.broker for row in health.uneven(by_broker).collect()] == [1]
