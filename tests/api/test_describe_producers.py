@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from cotidal.api.describe_producers import answer
 from cotidal.core.partition.replica import Appointment, Leadership, Replica
 from cotidal.errors import ErrorCode
@@ -17,6 +19,7 @@ def ask(cluster, asked, topic, partition):
 def hosted(cluster, number, *, leads=True):
     partition = TopicPartition("orders", number)
     replica = Replica(partition, cluster.image.topics["orders"].topic_id)
+    replica.opened = True
     if leads:
         told = Appointment(
             node_id=1, epoch=0, partition_epoch=0, replicas=(1, 2, 3), isr=(1, 2, 3), min_isr=1
@@ -26,8 +29,9 @@ def hosted(cluster, number, *, leads=True):
     return replica
 
 
-def test_leader_tells_what_it_remembers(cluster, asked):
-    replica = hosted(cluster, 0)
+@pytest.mark.parametrize("leads", [True, False])
+def test_every_replica_tells_what_it_remembers(cluster, asked, leads):
+    replica = hosted(cluster, 0, leads=leads)
     entry = ProducerEntry(
         producer_id=7,
         producer_epoch=2,
@@ -45,12 +49,19 @@ def test_leader_tells_what_it_remembers(cluster, asked):
     assert producer == (7, 2, 41, 1234, -1, -1)
 
 
-def test_whoever_does_not_lead_says_who_does(cluster, asked):
-    hosted(cluster, 1, leads=False)
+def test_a_replica_whose_disk_has_failed_says_so(cluster, asked):
+    hosted(cluster, 0).offline_reason = "the disk is gone"
+    result = ask(cluster, asked, "orders", 0)
+    assert result.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert result.error_message == "the disk is gone"
+
+
+def test_whoever_has_no_replica_says_who_leads(cluster, asked):
+    hosted(cluster, 1).opened = False
     for partition in (1, 2):
         result = ask(cluster, asked, "orders", partition)
         assert result.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
-        assert f"broker {partition + 1} does" in result.error_message
+        assert f"broker {partition + 1} leads" in result.error_message
     nobody = ask(cluster, asked, "lonely", 0)
     assert "nobody leads" in nobody.error_message
 

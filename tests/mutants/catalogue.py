@@ -9,6 +9,7 @@ from tests.mutants.in_log import LOG_MUTANTS
 from tests.mutants.in_node import NODE_MUTANTS
 from tests.mutants.in_partition import PARTITION_MUTANTS
 from tests.mutants.in_quorum import QUORUM_MUTANTS
+from tests.mutants.in_transactions import TRANSACTION_MUTANTS
 from tests.mutants.mutant import Mutant
 
 MUTANTS: Final[dict[str, Mutant]] = {
@@ -19,5 +20,6 @@ MUTANTS: Final[dict[str, Mutant]] = {
         *QUORUM_MUTANTS,
         *NODE_MUTANTS,
         *LOG_MUTANTS,
+        *TRANSACTION_MUTANTS,
     )
 }

@@ -6,7 +6,7 @@ from typing import Any
 
 from asking import fetch, node_with, produce, read
 from cotidal.core.partition.progress import Progress
-from cotidal.values import BrokerEpoch, Millis, NodeId, Offset, TopicPartition
+from cotidal.values import BrokerEpoch, Millis, NodeId, Offset, ProducerId, TopicPartition
 from lone_node import LoneNode
 
 RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
@@ -40,6 +40,13 @@ def test_a_consumer_is_sent_to_the_replica_in_its_rack_and_gets_no_records() -> 
     assert told.preferred_read_replica == FOLLOWER
     assert not told.records.data
     assert told.error_code == 0
+
+
+def test_whoever_is_sent_elsewhere_is_told_what_is_stable() -> None:
+    node = leader_with_follower(replica_selector_class=RACK_AWARE)
+    replica = node.node._state.hosted[TopicPartition("orders", 0)].replica
+    replica.producers.transactions.open(ProducerId(7), Offset(0))
+    assert ask(node, "far").last_stable_offset == 0 < replica.high_watermark
 
 
 def test_whoever_names_no_rack_or_one_without_a_replica_stays_with_the_leader() -> None:

@@ -1,6 +1,7 @@
 """DescribeProducers (key 61), version 0. KIP-664.
 
-Answered by the leader of each partition from what it remembers of idempotent producers.
+Answered by every replica of a partition, leader or follower, from what it remembers of producers:
+whoever looks for transactions that hang asks one broker for all that it has.
 
 Not there: nothing of the protocol.
 """
@@ -45,16 +46,18 @@ def _partition(partition: TopicPartition, view: View) -> PartitionResponse:
             Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {partition}"),
         )
     replica = view.replica(partition)
-    if replica is None or replica.leadership is None:
+    if replica is None or not replica.opened:
         return _refused(
             partition,
             Refusal(
                 ErrorCode.NOT_LEADER_OR_FOLLOWER,
-                f"broker {view.node_id} does not lead {partition}; broker {known.leader} does"
+                f"broker {view.node_id} has no replica of {partition}; broker {known.leader} leads"
                 if known.leader >= 0
                 else f"nobody leads {partition} now",
             ),
         )
+    if replica.offline_reason is not None:
+        return _refused(partition, Refusal(ErrorCode.KAFKA_STORAGE_ERROR, replica.offline_reason))
     return PartitionResponse(
         partition_index=partition.partition,
         active_producers=tuple(

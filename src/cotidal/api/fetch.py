@@ -120,12 +120,17 @@ def partition_read(
 
 
 def partition_diverged(
-    partition: int, *, end: EpochEnd, high_watermark: Offset, log_start_offset: Offset
+    partition: int,
+    *,
+    end: EpochEnd,
+    high_watermark: Offset,
+    last_stable_offset: Offset,
+    log_start_offset: Offset,
 ) -> PartitionData:
     return PartitionData(
         partition_index=partition,
         high_watermark=high_watermark,
-        last_stable_offset=high_watermark,
+        last_stable_offset=last_stable_offset,
         log_start_offset=log_start_offset,
         diverging_epoch=EpochEndOffset(epoch=end.epoch, end_offset=end.end_offset),
         records=NO_BATCHES,
@@ -133,13 +138,18 @@ def partition_diverged(
 
 
 def partition_nearer(
-    partition: int, *, node_id: NodeId, high_watermark: Offset, log_start_offset: Offset
+    partition: int,
+    *,
+    node_id: NodeId,
+    high_watermark: Offset,
+    last_stable_offset: Offset,
+    log_start_offset: Offset,
 ) -> PartitionData:
     """No records: they are to be read from that replica."""
     return PartitionData(
         partition_index=partition,
         high_watermark=high_watermark,
-        last_stable_offset=high_watermark,
+        last_stable_offset=last_stable_offset,
         log_start_offset=log_start_offset,
         preferred_read_replica=node_id,
         records=NO_BATCHES,

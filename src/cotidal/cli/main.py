@@ -26,6 +26,7 @@ VERBS: Final[dict[str, str]] = {
     "produce": "Write lines from stdin to a topic.",
     "consume": "Print the records of a topic.",
     "groups": "List, describe, reset and delete consumer groups.",
+    "txn": "List and describe transactions, and end those that hang.",
     "status": "Show brokers and replicas, why one is out of sync, what an election would drop.",
     "elect": "Elect leaders by hand: preferred ones, or any where nobody leads.",
     "reassign": "Move partitions to other brokers, and watch them go.",

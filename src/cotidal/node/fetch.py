@@ -485,6 +485,7 @@ def _partition_data(
             partition,
             end=verdict.end,
             high_watermark=marks.high_watermark,
+            last_stable_offset=marks.last_stable_offset,
             log_start_offset=marks.start_offset,
         )
     if isinstance(verdict, Nearer):
@@ -492,6 +493,7 @@ def _partition_data(
             partition,
             node_id=verdict.node_id,
             high_watermark=marks.high_watermark,
+            last_stable_offset=marks.last_stable_offset,
             log_start_offset=marks.start_offset,
         )
     return api.partition_read(

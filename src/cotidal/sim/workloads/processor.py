@@ -31,7 +31,8 @@ from cotidal.sim.world import World
 from cotidal.values import TopicPartition
 from cotidal.wire.records import read_records
 
-TRANSACTION_MS: Final = 3_000
+TIMEOUTS_MS: Final = (3_000, 12_000)
+"""Of transactions: some end before a stalled member has lost its place, some can still commit."""
 TRANSACTIONAL_KEY: Final = 1
 INIT_VERSION: Final = 4
 FETCH_VERSION: Final = 12
@@ -65,6 +66,7 @@ class Processor(GroupMember):
         """Where its transactions' coordinator was last."""
         self._raises = self.draw(2) == 0
         """It speaks transaction version 2."""
+        self._timeout_ms = TIMEOUTS_MS[self.draw(len(TIMEOUTS_MS))]
         self._holder: Holder | None = None
         """Who it is as a producer; None: nobody yet, or nobody any more."""
         self._attempt: Attempt | None = None
@@ -155,7 +157,7 @@ class Processor(GroupMember):
             self._find_transactions()
             self.after(self.back_off(), self._init, life)
             return
-        request = InitProducerIdRequest(self.transactional_id, TRANSACTION_MS)
+        request = InitProducerIdRequest(self.transactional_id, self._timeout_ms)
 
         def told(reply: Any) -> None:
             if reply is not None and not reply.error_code:
