@@ -20,7 +20,12 @@ _names = count()
 
 @pytest.fixture(scope="session")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealNode]:
-    settings = {"auto.create.topics.enable": "false", "log.cleaner.backoff.ms": "200"}
+    settings = {
+        "auto.create.topics.enable": "false",
+        "log.cleaner.backoff.ms": "200",
+        "group.consumer.min.heartbeat.interval.ms": "100",
+        "group.consumer.heartbeat.interval.ms": "200",
+    }
     with real_node(tmp_path_factory.mktemp("node"), settings) as started:
         yield started
 

@@ -16,11 +16,14 @@ with warnings.catch_warnings():
 
 
 class OfConfluent:
+    protocol = "classic"
+
     def __init__(self, bootstrap: str, group: str, topic: str) -> None:
         self._consumer = Consumer(
             {
                 "bootstrap.servers": bootstrap,
                 "group.id": group,
+                "group.protocol": self.protocol,
                 "auto.offset.reset": "earliest",
                 "enable.auto.commit": False,
             }
@@ -45,6 +48,12 @@ class OfConfluent:
 
     def close(self) -> None:
         self._consumer.close()
+
+
+class OfConsumerProtocol(OfConfluent):
+    """KIP-848."""
+
+    protocol = "consumer"
 
 
 class OfKafkaPython:
@@ -122,4 +131,4 @@ class OfAioKafka:
             gc.collect()
 
 
-MEMBERS: tuple[Any, ...] = (OfConfluent, OfKafkaPython, OfAioKafka)
+MEMBERS: tuple[Any, ...] = (OfConfluent, OfKafkaPython, OfAioKafka, OfConsumerProtocol)

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, ConsumerGroupState
+from confluent_kafka import Consumer, ConsumerGroupState, ConsumerGroupType
 from confluent_kafka import TopicPartition as ConfluentPartition
 from confluent_kafka.admin import AdminClient
 
 from real_node import RealNode
 from tests.clients.confluent import Confluent
-from tests.clients.members import MEMBERS, OfConfluent
+from tests.clients.members import MEMBERS, OfConfluent, OfConsumerProtocol
 from tests.clients.speaking import PATIENCE_SECONDS, Acks, Sent
 
 # kafka-python leaves a socket to the collector now and then.
@@ -111,3 +111,60 @@ def test_groups_are_administered(node: RealNode, filled: str) -> None:
     admin.delete_consumer_groups([group])[group].result(PATIENCE_SECONDS)
     listed = admin.list_consumer_groups().result(PATIENCE_SECONDS)
     assert group not in {each.group_id for each in listed.valid}
+
+
+def test_members_move_to_the_consumer_protocol_one_by_one_and_back(
+    node: RealNode, filled: str
+) -> None:
+    group = f"moving-{filled}"
+    admin = AdminClient({"bootstrap.servers": node.bootstrap})
+    members: list[Any] = [OfConfluent(node.bootstrap, group, filled) for _ in range(2)]
+
+    def shared() -> bool:
+        for member in members:
+            member.poll()
+        has = [member.partitions() for member in members]
+        return sum(map(len, has)) == PARTITIONS == len(set().union(*has)) and all(has)
+
+    def kind() -> ConsumerGroupType:
+        listed = admin.list_consumer_groups().result(PATIENCE_SECONDS).valid
+        found: ConsumerGroupType = next(each.type for each in listed if each.group_id == group)
+        return found
+
+    def replace(at: int, make: Any) -> None:
+        members[at].close()
+        members[at] = make(node.bootstrap, group, filled)
+        until(shared)
+
+    until(shared)
+    assert kind() is ConsumerGroupType.CLASSIC
+    replace(0, OfConsumerProtocol)
+    assert kind() is ConsumerGroupType.CONSUMER
+    replace(1, OfConsumerProtocol)
+    described = admin.describe_consumer_groups([group])[group].result(PATIENCE_SECONDS)
+    assert (described.state, described.type) == (
+        ConsumerGroupState.STABLE,
+        ConsumerGroupType.CONSUMER,
+    )
+    replace(0, OfConfluent)
+    assert kind() is ConsumerGroupType.CONSUMER
+    replace(1, OfConfluent)
+    assert kind() is ConsumerGroupType.CLASSIC
+    for member in members:
+        member.close()
+
+
+def test_an_expression_subscribes_to_topics_that_come(
+    node: RealNode, confluent: Confluent, topic: str
+) -> None:
+    confluent.create_topic(f"{topic}-a", 2)
+    member = OfConsumerProtocol(node.bootstrap, f"expressive-{topic}", f"^{topic}-.*")
+
+    def has(count: int) -> bool:
+        member.poll()
+        return len(member._consumer.assignment()) == count
+
+    until(lambda: has(2))
+    confluent.create_topic(f"{topic}-b", 3)
+    until(lambda: has(5))
+    member.close()

@@ -65,6 +65,10 @@ _ROUNDS: Final = {
 _GROUPS: Final = {
     "offsets.topic.num.partitions": "2",
     "group.min.session.timeout.ms": "1000",
+    "group.consumer.min.session.timeout.ms": "1000",
+    "group.consumer.session.timeout.ms": "3000",
+    "group.consumer.min.heartbeat.interval.ms": "100",
+    "group.consumer.heartbeat.interval.ms": "300",
     "group.initial.rebalance.delay.ms": "100",
     "offsets.commit.timeout.ms": "1500",
 }
@@ -124,7 +128,9 @@ class Plan(NamedTuple):
     consumers: int = 2
     """Every other one has a rack and uses fetch sessions."""
     members: int = 0
-    """Of consumer groups: every other one in the second group."""
+    """Of groups, with the classic protocol: every other one in the second group."""
+    consumer_members: int = 0
+    """The same, with the consumer protocol; in the same groups."""
     processors: int = 0
     """Members of a third group that process what is written, exactly once: in transactions."""
     admin_gap_ms: int = 700
@@ -404,6 +410,35 @@ PLANS: Final[dict[str, Plan]] = {
             admin_gap_ms=0,
             duties={"prefer": 4, "reassign": 2},
             settings=_ROUNDS | _TRANSACTIONS,
+        ),
+        Plan(
+            "consumers",
+            "the same with the consumer protocol: partitions are given up one by one, then given",
+            _PROCESS | _NETWORK | _SMALL | {"kill-all": 1},
+            gap_ms=1_000,
+            down_max=2,
+            acks=(-1,),
+            consumers=0,
+            consumer_members=6,
+            partitions=4,
+            admin_gap_ms=0,
+            duties={"prefer": 4, "reassign": 2},
+            settings=_ROUNDS | _GROUPS,
+        ),
+        Plan(
+            "both-protocols",
+            "members of both protocols in the same groups, which change from one to the other",
+            _PROCESS | _NETWORK | _SMALL | {"kill-all": 1},
+            gap_ms=1_500,
+            down_max=2,
+            acks=(-1,),
+            consumers=0,
+            members=4,
+            consumer_members=4,
+            partitions=4,
+            admin_gap_ms=0,
+            duties={"prefer": 4, "reassign": 2},
+            settings=_ROUNDS | _GROUPS,
         ),
         Plan(
             "beyond",

@@ -30,9 +30,11 @@ from cotidal.sim.violation import Violation, promise_name
 from cotidal.sim.workloads.admin import SCRATCH, Admin
 from cotidal.sim.workloads.committed_reader import CommittedReader
 from cotidal.sim.workloads.consumer import Consumer
+from cotidal.sim.workloads.consumer_member import ConsumerMember
 from cotidal.sim.workloads.group_ledger import GroupLedger
 from cotidal.sim.workloads.group_member import GroupMember
 from cotidal.sim.workloads.history import History
+from cotidal.sim.workloads.member import Member
 from cotidal.sim.workloads.operator import Operator
 from cotidal.sim.workloads.processor import Processor
 from cotidal.sim.workloads.producer import Producer
@@ -130,7 +132,7 @@ class Run:
         )
         self.producers: list[Producer] = []
         self.consumers: list[Consumer] = []
-        self.members: list[GroupMember] = []
+        self.members: list[Member] = []
         self.groups = GroupLedger(may_lose=plan.may_lose)
         self.processors: list[Processor] = []
         self.readers: list[CommittedReader] = []
@@ -193,7 +195,9 @@ class Run:
         for number in range(self.plan.consumers):
             self._add_consumer(f"c{number}", partitions, bold=number % 2 == 1)
         for number in range(self.plan.members):
-            self._add_member(number, partitions)
+            self._add_member(GroupMember, f"m{number}", partitions)
+        for number in range(self.plan.consumer_members):
+            self._add_member(ConsumerMember, f"n{number}", partitions)
         for number in range(self.plan.processors):
             self._add_processor(number, partitions)
         if self.plan.processors:
@@ -240,16 +244,21 @@ class Run:
         consumer.begin()
         return consumer
 
-    def _add_member(self, number: int, partitions: tuple[TopicPartition, ...]) -> None:
-        """Two groups; the last member of each is a static one."""
-        member = GroupMember(
+    def _add_member(
+        self, make: type[Member], name: str, partitions: tuple[TopicPartition, ...]
+    ) -> None:
+        """Two groups; the last member of each protocol in each is a static one."""
+        number = int(name[1:])
+        classic = make is GroupMember
+        count = self.plan.members if classic else self.plan.consumer_members
+        member = make(
             self.world,
-            f"m{number}",
+            name,
             f"group-{number % 2}",
             partitions,
             self.groups,
             self.probes,
-            static=number >= self.plan.members - 2,
+            static=number >= count - 2,
         )
         self.members.append(member)
         member.begin()

@@ -410,6 +410,7 @@ ELSEWHERE = {
     "TXN_DECIDED_ONCE",  # workloads/test_transaction_ledger.py
     "TXN_ENDS",  # workloads/test_processor.py
     "TXN_FENCED",  # workloads/test_transaction_ledger.py
+    "EPOCHS_ORDERED",  # workloads/test_consumer_member.py
     "ELECTED_FROM_ELIGIBLE",  # test_metadata.py
     "SNAPSHOT_IS_COMMITTED",  # test_snapshots.py
     "READS_REACH_THE_END",  # test_run.py

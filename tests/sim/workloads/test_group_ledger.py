@@ -6,7 +6,7 @@ import pytest
 
 from cotidal.invariants import COMMITS_KEPT, GENERATIONS_ASCEND, ONE_OWNER
 from cotidal.sim.violation import Violation, promise_name
-from cotidal.sim.workloads.group_ledger import GroupLedger
+from cotidal.sim.workloads.group_ledger import KEPT_US, GroupLedger
 from cotidal.values import TopicPartition
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -56,3 +56,20 @@ def test_where_records_may_be_lost_nothing_is_held_against_a_group() -> None:
     ledger.on_assigned("g", 1, "b", (P0,))
     ledger.on_fetched("g", P0, 1, 2)
     assert ledger.assignments == 2
+
+
+def test_nobody_is_given_what_another_one_has_and_heartbeats_for(ledger: GroupLedger) -> None:
+    ledger.on_held("g", "a", (P0, P1), 0)
+    ledger.on_beaten("g", "a", 1_000_000)
+    ledger.on_held("other", "b", (P0,), 1_100_000)
+    with pytest.raises(Violation) as raised:
+        ledger.on_held("g", "b", (P0,), 1_100_000)
+    assert broken(raised) == promise_name(ONE_OWNER)
+    ledger.on_held("g", "a", (P1,), 1_200_000)
+    ledger.on_held("g", "b", (P0,), 1_200_000)
+
+
+def test_whoever_was_not_heard_for_long_may_have_lost_what_it_has(ledger: GroupLedger) -> None:
+    ledger.on_held("g", "a", (P0,), 0)
+    ledger.on_beaten("g", "a", 0)
+    ledger.on_held("g", "b", (P0,), KEPT_US)

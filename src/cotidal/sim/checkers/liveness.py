@@ -34,7 +34,7 @@ from cotidal.sim.checkers.window import (
     transactions_of,
 )
 from cotidal.sim.process import Process
-from cotidal.sim.workloads.group_member import GroupMember
+from cotidal.sim.workloads.member import Member
 from cotidal.sim.workloads.producer import Producer
 from cotidal.sim.world import World
 from cotidal.values import NO_NODE, TopicPartition
@@ -44,7 +44,7 @@ Missing = tuple[str, str]
 
 
 def missing(
-    world: World, producers: Sequence[Producer], members: Sequence[GroupMember] = ()
+    world: World, producers: Sequence[Producer], members: Sequence[Member] = ()
 ) -> Iterator[Missing]:
     leaders = [process for process in world.running if leads_quorum(process)]
     if len(leaders) != 1:
@@ -71,6 +71,17 @@ def missing(
     for member in members:
         if not member.settled:
             yield REBALANCES_END, f"{member.name} has no assignment in its group"
+    yield from _unowned(members)
+
+
+def _unowned(members: Sequence[Member]) -> Iterator[Missing]:
+    """Partitions that nobody in a group has."""
+    groups: dict[str, set[TopicPartition]] = {}
+    for member in members:
+        groups.setdefault(member.group, set(member.wanted)).difference_update(member.held)
+    for group, unowned in groups.items():
+        if unowned:
+            yield REBALANCES_END, f"nobody in {group} has {', '.join(map(str, sorted(unowned)))}"
 
 
 def _transactions(world: World) -> Iterator[Missing]:

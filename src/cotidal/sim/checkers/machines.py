@@ -10,7 +10,13 @@ from __future__ import annotations
 from typing import Final
 
 from cotidal.core.cluster.image import check
-from cotidal.sim.checkers.window import hosted_by, image_of, quorum_machine_of, speculative_of
+from cotidal.sim.checkers.window import (
+    consumer_groups_of,
+    hosted_by,
+    image_of,
+    quorum_machine_of,
+    speculative_of,
+)
 from cotidal.sim.process import Process
 
 STEPS: Final = 16
@@ -37,3 +43,5 @@ class MachineChecker:
         for hosted in hosted_by(process).values():
             hosted.replica.check()
             hosted.replica.epochs.check()
+        for group in consumer_groups_of(process):
+            group.check()

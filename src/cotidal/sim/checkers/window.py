@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from cotidal.core.cluster.image import Image
+from cotidal.core.groups.consumer.group import ConsumerGroup
+from cotidal.core.groups.coordinator import GroupCoordinator
 from cotidal.core.quorum.node import QuorumNode
 from cotidal.core.quorum.states import Leader, Quorum
 from cotidal.core.transactions.coordinator import TransactionCoordinator
@@ -19,6 +23,13 @@ def state_of(process: Process) -> NodeState:
 
 def hosted_by(process: Process) -> dict[TopicPartition, Hosted]:
     return process.node._state.hosted
+
+
+def consumer_groups_of(process: Process) -> Iterator[ConsumerGroup]:
+    """Of the consumer protocol, of all coordinators on the node."""
+    for shard in process.node._state.coordinators.shards.values():
+        if isinstance(shard.machine, GroupCoordinator):
+            yield from shard.machine.groups.image.consumers.values()
 
 
 def image_of(process: Process) -> Image:

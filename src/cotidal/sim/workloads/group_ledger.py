@@ -1,6 +1,8 @@
 """What members of groups were told: who owns what, and what is committed.
 
-  ONE_OWNER           a partition is claimed by one member in one generation of a group
+  ONE_OWNER           a partition is claimed by one member in one generation of a group (or
+                      epoch, in the consumer protocol: there also by nobody while another one has
+                      it and heartbeats)
   GENERATIONS_ASCEND  whoever got an assignment never gets one of an earlier generation
   COMMITS_KEPT        what a fetch finds is not below what was acknowledged before it was sent
 
@@ -10,11 +12,18 @@ commit that is lost shows as a smaller number.
 
 from __future__ import annotations
 
+from typing import Final
+
 from cotidal.invariants import COMMITS_KEPT, GENERATIONS_ASCEND, ONE_OWNER
+from cotidal.sim.agenda import MS
 from cotidal.sim.violation import Violation
 from cotidal.values import TopicPartition
 
 NOTHING = -1
+REBALANCE_MS: Final = 2_000
+KEPT_US: Final = REBALANCE_MS * MS * 9 // 10
+"""Whoever was heard less long ago is a member, and has what it has. What it was told to give up was
+told after that; clocks may be a little off."""
 
 
 class GroupLedger:
@@ -23,6 +32,10 @@ class GroupLedger:
         self._owners: dict[tuple[str, int], dict[TopicPartition, str]] = {}
         self._generations: dict[tuple[str, str], int] = {}
         self._acked: dict[tuple[str, TopicPartition], int] = {}
+        self._holders: dict[tuple[str, TopicPartition], str] = {}
+        """Of the consumer protocol: who has each partition, as it knows itself."""
+        self._beaten: dict[tuple[str, str], int] = {}
+        """When each sent the last heartbeat that was answered well."""
         self.commits = 0
         self.assignments = 0
 
@@ -48,6 +61,27 @@ class GroupLedger:
                     f"{partition} belongs to {first} and to {owner} in generation {generation} of"
                     f" {group}",
                 )
+
+    def on_beaten(self, group: str, owner: str, sent_us: int) -> None:
+        self._beaten[group, owner] = sent_us
+
+    def on_held(
+        self, group: str, owner: str, partitions: tuple[TopicPartition, ...], now_us: int
+    ) -> None:
+        """It has these from now on, and no others."""
+        holders = self._holders
+        for key in [key for key, holder in holders.items() if holder == owner and key[0] == group]:
+            del holders[key]
+        for partition in partitions:
+            other = holders.get((group, partition), owner)
+            silent_us = now_us - self._beaten.get((group, other), now_us)
+            if other != owner and silent_us < KEPT_US and not self._may_lose:
+                raise Violation(
+                    ONE_OWNER,
+                    f"{owner} of {group} is given {partition}, which {other} has, who was heard"
+                    f" {silent_us // MS} ms ago",
+                )
+            holders[group, partition] = owner
 
     def on_committed(self, group: str, partition: TopicPartition, value: int) -> None:
         """A member was told that its commit is kept."""

@@ -25,7 +25,8 @@ from cotidal.sim.network import Address
 from cotidal.sim.probes import Probes
 from cotidal.sim.workloads.attempt import Attempt, Holder, Membership
 from cotidal.sim.workloads.group_ledger import GroupLedger
-from cotidal.sim.workloads.group_member import FIND_VERSION, GroupMember
+from cotidal.sim.workloads.group_member import GroupMember
+from cotidal.sim.workloads.member import FIND_VERSION
 from cotidal.sim.workloads.transaction_ledger import COPIES, Input, TransactionLedger
 from cotidal.sim.world import World
 from cotidal.values import TopicPartition
