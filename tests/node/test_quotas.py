@@ -10,6 +10,7 @@ from asking import create, fetch, node_with, produce, read
 from cotidal.errors import ErrorCode
 from cotidal.limits import QUOTA_METERS_MAX, THROTTLE_MS_MAX
 from cotidal.messages.rpc import alter_client_quotas as altering
+from cotidal.messages.rpc.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from cotidal.messages.rpc.create_topics import CreatableTopic, CreateTopicsRequest
 from cotidal.messages.rpc.delete_topics import DeleteTopicsRequest
 from cotidal.messages.rpc.fetch import FetchRequest, ReplicaState
@@ -20,7 +21,7 @@ from cotidal.node.connections import Connection
 from cotidal.values import WallMillis
 from lone_node import WALL, LoneNode
 
-METADATA, CREATE_TOPICS, DELETE_TOPICS, ALTER_QUOTAS = 3, 19, 20, 49
+METADATA, CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS, ALTER_QUOTAS = 3, 19, 20, 37, 49
 PRODUCED, FETCHED = "producer_byte_rate", "consumer_byte_rate"
 TIME, MUTATIONS = "request_percentage", "controller_mutation_rate"
 VALUE = b"x" * 5_000
@@ -348,3 +349,13 @@ def test_waiting_is_counted_by_the_quota_that_caused_it() -> None:
     limit(held, PRODUCED, 2_000, client_id="test")
     (reply,) = send(held, produce(VALUE))
     assert held.node.tally.throttles == {PRODUCED: (1, reply.throttle_time_ms)}
+
+
+def test_partitions_that_are_added_count_and_those_that_were_there_do_not() -> None:
+    held = node()
+    create(held, "grown", 4)
+    limit(held, MUTATIONS, 2, client_id="test")
+    topic = CreatePartitionsTopic("grown", 10, None)
+    (reply,) = send(held, (CREATE_PARTITIONS, 3, CreatePartitionsRequest((topic,))))
+    assert reply.results[0].error_code == 0
+    assert reply.throttle_time_ms == 2_000, "six more, of which two a second are allowed"

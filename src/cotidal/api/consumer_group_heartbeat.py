@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from cotidal.api.asked import Asked
-from cotidal.api.coordination import Answered, Part, of_group
+from cotidal.api.coordination import Answered, Part, of_a_group, of_group
 from cotidal.api.view import View
 from cotidal.core.groups.asks import ConsumerBeat, ConsumerBeaten
 from cotidal.errors import ErrorCode, Refusal
@@ -69,7 +69,7 @@ def response(
     (answer,) = answers
     if isinstance(answer, Refusal):
         return ConsumerGroupHeartbeatResponse(
-            error_code=answer.error, error_message=answer.text or None
+            error_code=of_a_group(answer.error), error_message=answer.text or None
         )
     assert isinstance(answer, ConsumerBeaten)
     return ConsumerGroupHeartbeatResponse(

@@ -7,9 +7,8 @@ an answer for each.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
-from cotidal.core.groups.asks import CommitOffsets
 from cotidal.errors import ErrorCode, Refusal
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
@@ -29,7 +28,8 @@ class InTransactionPart(NamedTuple):
     has confirmed that it is (T6, T20)."""
 
     key: str
-    ask: CommitOffsets
+    ask: Any
+    """CommitOffsets: not named here, as a start would wait for the records of groups with it."""
     transactional_id: str
     adds: bool
     """The coordinator adds it, rather than look whether it was added."""
@@ -61,6 +61,13 @@ def of_transaction(transactional_id: str, ask: object) -> tuple[Part | Answered,
         refusal = Refusal(ErrorCode.INVALID_REQUEST, "a transactional id may not be empty")
         return (Answered(refusal),)
     return (Part(transactional_id, ask, TRANSACTIONS_TOPIC),)
+
+
+def of_a_group(error: ErrorCode) -> ErrorCode:
+    """What is told of what is no commit, where it would be too large for the log."""
+    if error is ErrorCode.INVALID_COMMIT_OFFSET_SIZE:
+        return ErrorCode.UNKNOWN_SERVER_ERROR
+    return error
 
 
 AnyPart: TypeAlias = Part | InTransactionPart | Answered | Fresh

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from cotidal.api.asked import Asked
-from cotidal.api.coordination import Answered, Part, of_group
+from cotidal.api.coordination import Answered, Part, of_a_group, of_group
 from cotidal.api.view import View
 from cotidal.core.groups.asks import Join, Joined, JoinRefused, Protocol
 from cotidal.errors import Refusal
@@ -54,7 +54,7 @@ def response(request: JoinGroupRequest, asked: Asked, answers: list[object]) -> 
     (answer,) = answers
     no_protocol = None if asked.api_version >= NULL_PROTOCOL_SINCE else ""
     if isinstance(answer, Refusal):
-        answer = JoinRefused(answer.error, request.member_id)
+        answer = JoinRefused(of_a_group(answer.error), request.member_id)
     if isinstance(answer, JoinRefused):
         return JoinGroupResponse(
             error_code=answer.error,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cotidal.api.asked import Asked
-from cotidal.api.coordination import Answered, Part, of_group
+from cotidal.api.coordination import Answered, Part, of_a_group, of_group
 from cotidal.api.view import View
 from cotidal.core.groups.asks import Sync, Synced
 from cotidal.errors import Refusal
@@ -26,7 +26,7 @@ def parts(request: SyncGroupRequest, asked: Asked, view: View) -> tuple[Part | A
 def response(request: SyncGroupRequest, asked: Asked, answers: list[object]) -> SyncGroupResponse:
     (answer,) = answers
     if isinstance(answer, Refusal):
-        return SyncGroupResponse(error_code=answer.error)
+        return SyncGroupResponse(error_code=of_a_group(answer.error))
     assert isinstance(answer, Synced)
     return SyncGroupResponse(
         protocol_type=answer.protocol_type,

@@ -38,7 +38,6 @@ from cotidal.core.partition.leader import ACKS_ALL, MarkerAsk
 from cotidal.errors import ErrorCode, Refusal
 from cotidal.limits import COORDINATOR_HELD_MAX, COORDINATOR_LOAD_BYTES
 from cotidal.messages.batch import Batches
-from cotidal.messages.records.group import OffsetCommitKey
 from cotidal.node import produce
 from cotidal.node.effects import Note, Read, Want
 from cotidal.node.events import ReadDone
@@ -62,12 +61,12 @@ _WHEN_NOT_WRITTEN: Final = {
     ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
     ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
     ErrorCode.INVALID_PRODUCER_EPOCH: ErrorCode.INVALID_PRODUCER_EPOCH,
     ErrorCode.INVALID_TXN_STATE: ErrorCode.INVALID_TXN_STATE,
 }
 """What the asker is told when a leader does not take the records."""
-
-_TOO_LARGE: Final = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
 
 NOT_COORDINATOR: Final = Refusal(ErrorCode.NOT_COORDINATOR)
 LOADING: Final = Refusal(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
@@ -494,8 +493,6 @@ def _append(state: NodeState, shard: Shard, write: Write) -> Refusal | None:
     )
     if isinstance(admitted, Refusal):
         error = _WHEN_NOT_WRITTEN.get(admitted.error, ErrorCode.UNKNOWN_SERVER_ERROR)
-        if admitted.error in _TOO_LARGE and isinstance(write.records[0][0], OffsetCommitKey):
-            error = ErrorCode.INVALID_COMMIT_OFFSET_SIZE
         return Refusal(error, admitted.text)
     producer_id = NO_PRODUCER_ID if transaction is None else transaction.producer_id
     state.tally.coordinator_events += len(write.records)
