@@ -342,3 +342,40 @@ def test_the_slow_region_is_seen_in_the_latency_plot(open_page, server):
     page.wait_for_selector("#latency .note:has-text('acks=all: median')")
     page.wait_for_selector(".link.slow")
     assert page.locator("#latency .acks-1").count() > 20
+
+
+def test_a_run_of_a_plan_opens_and_goes_to_its_end(page):
+    press(page, "Runs")
+    page.locator("#dialog select").select_option("calm")
+    page.locator("#open-run").click()
+    until(page, "cotidal.store.world === 'run'")
+    page.wait_for_selector("h1:has-text('Plan calm, seed 1')")
+    run_fast(page, "50")
+    wait(page, "p.state === 'ended'")
+    until(page, "location.hash.includes('plan=calm')")
+    press(page, "Runs")
+    page.get_by_label("Script").fill("plan calm\nseed 5\nset seconds 1\nat 0.2 kill 2 for 0.4\n")
+    page.locator("#open-script").click()
+    page.wait_for_selector("h1:has-text('Plan calm, seed 5')")
+    run_fast(page, "50")
+    wait(page, "p.state === 'ended'")
+    assert [item["text"] for item in told(page) if item["kind"] == "fault"]
+
+
+def test_the_lab_measures_and_opens_a_loss(page):
+    press(page, "Durability lab")
+    page.wait_for_selector("#lab h2:has-text('Durability lab')")
+    page.get_by_label("Seeds").fill("1")
+    for name in ("acks=all, min ISR 1", "acks=all, min ISR 2"):
+        page.get_by_label(name, exact=True).uncheck()
+    page.get_by_text("A configuration of your own").click()
+    press(page, "Add")
+    page.get_by_label("acks=all, min ISR 1 (yours)").uncheck()
+    press(page, "Measure")
+    page.wait_for_selector("#lab tr.lossy", timeout=60_000)
+    page.locator("#lab").get_by_role("button", name="Open a loss").click()
+    for _ in range(300):
+        if page.evaluate("cotidal.store.world") == "run":
+            break
+        page.wait_for_timeout(200)
+    page.wait_for_selector("h1:has-text('Plan ebb')")

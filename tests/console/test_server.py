@@ -99,6 +99,7 @@ def test_a_server_that_comes_back_finds_the_same_run(open_page, errors):
         page.wait_for_timeout(500)
         after = page.evaluate("cotidal.store.picture")
         assert after == before
+        page.context.close()
     finally:
         made.stop()
     errors.clear()  # the browser tells of every attempt to connect that failed

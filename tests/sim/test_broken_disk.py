@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -25,9 +25,14 @@ CLUSTER = PLANS["calm"]._replace(
 LONE = CLUSTER._replace(nodes=1, replication=1, min_isr=1)
 
 
+def go_through(one: Run, waits: Iterator[int]) -> None:
+    for micros in waits:
+        one.world.run_for(micros)
+
+
 def begun(plan: Plan, seed: int = 7) -> Run:
     one = Run(seed, plan)
-    one._set_up()
+    go_through(one, one._set_up())
     one.world.run_for(2 * SECOND)
     return one
 
@@ -83,8 +88,8 @@ def damage(one: Run, node: NodeId) -> Log:
 
 def end_well(one: Run) -> None:
     """Everybody catches up, and everything that was acknowledged can be read."""
-    one._heal()
-    one._read_all()
+    go_through(one, one._heal())
+    go_through(one, one._read_all())
 
 
 @pytest.mark.parametrize("fault", list(DiskFault))

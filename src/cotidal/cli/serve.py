@@ -20,6 +20,8 @@ PORT: Final = 8090
         ("a cluster to play with, at http://localhost:8090", "cotidal sim serve"),
         ("a certain run, with five brokers", "cotidal sim serve --seed 7 --nodes 5"),
         ("a lesson", "cotidal sim serve --story lesson/slow-region"),
+        ("a run that failed", "cotidal sim serve --plan harsh --seed 22"),
+        ("what is left of it", "cotidal sim serve --script harsh-22.script"),
         ("somewhere else", "cotidal sim serve --port 9000"),
         ("for others too: prints an address with a token", "cotidal sim serve --host 0.0.0.0"),
     ),
@@ -31,7 +33,19 @@ PORT: Final = 8090
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True)
 @click.option("--nodes", type=click.IntRange(1, 7), default=3, show_default=True)
 @click.option("--story", help="A script of tests/scripts, or a lesson: see the page's list.")
-def serve(port: int, host: str, seed: int, nodes: int, story: str | None) -> None:
+@click.option("--plan", "plan_name", help="Show this seed of a plan: see `sim plans`.")
+@click.option(
+    "--script", type=click.Path(dir_okay=False, exists=True), help="Show the run of a script."
+)
+def serve(
+    port: int,
+    host: str,
+    seed: int,
+    nodes: int,
+    story: str | None,
+    plan_name: str | None,
+    script: str | None,
+) -> None:
     """Open the simulator as a page: see the protocol, break it, understand it."""
     from cotidal.console.stories import names
     from cotidal.console.worlds import WORLDS
@@ -41,7 +55,26 @@ def serve(port: int, host: str, seed: int, nodes: int, story: str | None) -> Non
         if story not in names():
             raise Failed(f"there is no story '{story}'{_hint(story, names())}", status=2)
         start = {"world": "story", "story": story}
+    elif plan_name is not None:
+        from cotidal.cli.sim import plan_named
+
+        start = {"world": "run", "plan": plan_named(plan_name).name, "seed": str(seed)}
+    elif script is not None:
+        start = {"world": "run", "script": _text_of(script)}
     serve_page(WORLDS, host=host, port=port, start=start)
+
+
+def _text_of(path: str) -> str:
+    """The page opens it: it is looked at here first, so that what is wrong is said at once."""
+    from cotidal.sim.script import parse_script
+
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    try:
+        parse_script(text)
+    except ValueError as wrong:
+        raise Failed(f"{path} is no script of a run: {wrong}", status=2) from None
+    return text
 
 
 def _hint(story: str, known: Sequence[str]) -> str:

@@ -28,7 +28,7 @@ def run(
         server = _Server(
             uvicorn.Config(
                 application(worlds, host=host, token=token),
-                log_level="warning",
+                log_level="critical",
                 access_log=False,
                 ws="websockets-sansio",
                 ws_max_size=PAGE_COMMAND_BYTES_MAX + 1,

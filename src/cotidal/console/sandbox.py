@@ -12,7 +12,8 @@ from typing import Final, NamedTuple
 
 from cotidal.console.clients import Clerk, Ledger, Reader, Source
 from cotidal.console.losses import Losses
-from cotidal.console.tap import TappedNetwork
+from cotidal.console.picture import Client
+from cotidal.console.tap import SeenWorld
 from cotidal.console.teller import Teller
 from cotidal.console.world import Command, Json, Refused
 from cotidal.core.partition.replica import Leadership
@@ -25,7 +26,7 @@ from cotidal.sim.probes import Probes
 from cotidal.sim.process import Machine
 from cotidal.sim.sowing import sow
 from cotidal.sim.workloads.history import Acked
-from cotidal.sim.world import Shape, World
+from cotidal.sim.world import Shape
 from cotidal.values import NodeId, TopicPartition, Uuid
 
 TOPIC: Final = "orders"
@@ -77,11 +78,6 @@ class Start(NamedTuple):
         )
 
 
-class SeenWorld(World):
-    network_class = TappedNetwork
-    network: TappedNetwork
-
-
 class Sandbox:
     def __init__(self, start: Start) -> None:
         self.start = start
@@ -115,8 +111,6 @@ class Sandbox:
         self.clerk = Clerk(self.world, TOPIC)
         self.sources: dict[str, Source] = {}
         self.readers: dict[str, Reader] = {}
-        self.cut_links: dict[tuple[int, int], None] = {}
-        self.slow_links: dict[tuple[int, int], int] = {}
         self.ready = False
         self._readers_made = 0
         self._begin()
@@ -176,6 +170,41 @@ class Sandbox:
         if self.world.machines[node_id].process is None and not self.world.start(node_id):
             self.world.agenda.after(START_RETRY_US, self._start_again, node_id)
 
+    # What there is to see
+
+    @property
+    def exempt(self) -> frozenset[str]:
+        return frozenset()
+
+    def min_isr_of(self, partition: TopicPartition) -> int:
+        return self.min_isr
+
+    def settings_shown(self) -> Json:
+        return {
+            "min_isr": self.min_isr,
+            "unclean": self.unclean,
+            "elr": self.elr,
+            "lag_ms": self.lag_ms,
+        }
+
+    def clients(self) -> dict[str, Client]:
+        found: dict[str, Client] = {}
+        for level, source in self.sources.items():
+            found[source.name] = {
+                "kind": "producer",
+                "host": source.host,
+                "acks": level,
+                "rate": source.per_second,
+            }
+        for name, reader in self.readers.items():
+            found[name] = {
+                "kind": "consumer",
+                "host": reader.host,
+                "positions": {str(each): reader.position(each) for each in reader.partitions},
+                "reads_from": {str(each): reader.reads_from(each) for each in reader.partitions},
+            }
+        return found
+
     # What is noticed
 
     def _on_acked(self, acked: Acked) -> None:
@@ -214,9 +243,6 @@ class Sandbox:
             "drop-consumer": self._drop_consumer,
             "elect": self._elect,
         }
-
-    def act(self, command: Command) -> None:
-        self.acts[command.name](command)
 
     def _machine(self, command: Command, name: str = "node") -> Machine:
         number = command.number(name, least=1, most=self.start.nodes)
@@ -292,7 +318,6 @@ class Sandbox:
     def _cut(self, command: Command) -> None:
         one, other = self._pair(command)
         self.network.cut(one, other, sow(self.start.seed, "cut", one, other, self.world.now))
-        self.cut_links[one, other] = None
         text = f"The link between brokers {one} and {other} is cut: what they send waits."
         self.teller.say("link", text, big=True)
 
@@ -300,7 +325,6 @@ class Sandbox:
         one, other = self._pair(command)
         self.network.unblock(one, other)
         self.network.unblock(other, one)
-        self.cut_links.pop((one, other), None)
         text = f"The link between brokers {one} and {other} is whole again."
         self.teller.say("link", text, big=True)
 
@@ -320,9 +344,6 @@ class Sandbox:
             what = "The link between brokers {} and {}".format(*pairs[0])
         for one, other in pairs:
             self.network.slow(one, other, by_ms * MS)
-            self.slow_links.pop((one, other), None)
-            if by_ms:
-                self.slow_links[one, other] = by_ms
         how = f"takes {by_ms} ms longer each way" if by_ms else "is as fast as before"
         self.teller.say("link", f"{what} {how}.", big=True)
 

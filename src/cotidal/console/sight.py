@@ -1,17 +1,23 @@
-"""The sandbox as a picture, and what is found when something in it is looked at."""
+"""A simulated cluster as a picture, and what is found when something in it is looked at."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol
 
 from cotidal import invariants
+from cotidal.console.losses import Losses
 from cotidal.console.picture import Broker, Client, Flight, Partition, Quorum, Replica
-from cotidal.console.sandbox import Sandbox
+from cotidal.console.tap import SeenWorld
+from cotidal.console.teller import Teller
 from cotidal.console.world import Command, Json, Refused
 from cotidal.core.partition.replica import Replica as ReplicaState
 from cotidal.core.trace import tell_record
+from cotidal.sim.agenda import MS
+from cotidal.sim.checkers.watch import Watch
 from cotidal.sim.checkers.window import hosted_by, quorum_of
 from cotidal.sim.process import Machine, Process, Watcher
+from cotidal.sim.workloads.history import History
 from cotidal.values import NodeId, Offset, TopicPartition, Uuid
 from cotidal.wire.batch import read_batches
 from cotidal.wire.metadata_batch import read_metadata_batches
@@ -41,8 +47,44 @@ VALUE_SHOWN: Final = 4_000
 """Characters of a record's value."""
 
 
+class Box(Protocol):
+    """A simulated cluster with all that there is to see in it."""
+
+    world: SeenWorld
+    watch: Watch
+    losses: Losses
+    teller: Teller
+    told: list[Json]
+    samples: list[Json]
+
+    @property
+    def history(self) -> History: ...
+
+    @property
+    def ready(self) -> bool:
+        """It has begun; what was before is of no interest to most."""
+
+    @property
+    def acts(self) -> Mapping[str, Callable[[Command], None]]:
+        """What can be done to it, by name."""
+
+    @property
+    def partitions(self) -> tuple[TopicPartition, ...]: ...
+
+    @property
+    def exempt(self) -> frozenset[str]:
+        """Promises that are given up, by their texts."""
+
+    def min_isr_of(self, partition: TopicPartition) -> int: ...
+
+    def clients(self) -> dict[str, Client]: ...
+
+    def settings_shown(self) -> Json | None:
+        """What can be changed while it runs, if anything can."""
+
+
 class Sight(Watcher):
-    def __init__(self, box: Sandbox) -> None:
+    def __init__(self, box: Box) -> None:
         self._box = box
         self._resting: dict[tuple[NodeId, TopicPartition], Replica] = {}
         """The logs of brokers that are down, as they were when they went down."""
@@ -54,26 +96,27 @@ class Sight(Watcher):
 
     def picture(self) -> Json:
         box = self._box
-        return {
+        picture: Json = {
             "now_us": int(box.world.now),
             "brokers": {str(id_): self._broker(m) for id_, m in box.world.machines.items()},
             "partitions": self._partitions(),
             "flights": self._flights(),
             "links": self._links(),
-            "clients": self._clients(),
-            "lamps": dict.fromkeys(LAMPS, "holds"),
-            "settings": {
-                "min_isr": box.min_isr,
-                "unclean": box.unclean,
-                "elr": box.elr,
-                "lag_ms": box.lag_ms,
-            },
+            "clients": box.clients(),
+            "lamps": {name: self._lamp(name) for name in LAMPS},
             "counts": {
                 "sent": box.history.sent,
                 "acknowledged": box.history.acknowledged,
                 "read": box.history.read,
             },
         }
+        settings = box.settings_shown()
+        if settings is not None:
+            picture["settings"] = settings
+        return picture
+
+    def _lamp(self, name: str) -> str:
+        return "given up" if getattr(invariants, name) in self._box.exempt else "holds"
 
     # Brokers
 
@@ -116,7 +159,7 @@ class Sight(Watcher):
                 "replicas": list(told.replicas),
                 "isr": list(told.isr),
                 "elr": list(told.elr),
-                "min_isr": self._box.min_isr,
+                "min_isr": self._box.min_isr_of(partition),
                 "logs": {},
             }
             for node_id in told.replicas:
@@ -160,7 +203,7 @@ class Sight(Watcher):
     # What travels
 
     def _flights(self) -> dict[str, Flight]:
-        network = self._box.network
+        network = self._box.world.network
         return {
             str(number): {
                 "source": flight.source,
@@ -175,30 +218,21 @@ class Sight(Watcher):
         }
 
     def _links(self) -> dict[str, Json]:
+        """Those between brokers that are not as they should be, in either direction."""
+        machines = self._box.world.machines
         links: dict[str, Json] = {}
-        for one, other in self._box.cut_links:
-            links.setdefault(f"{one}-{other}", {})["cut"] = True
-        for (one, other), by_ms in self._box.slow_links.items():
-            links.setdefault(f"{one}-{other}", {})["slow_ms"] = by_ms
+        for one in machines.values():
+            for other in machines.values():
+                link = self._box.world.network.known_link(one.host, other.host)
+                if one is other or link is None:
+                    continue
+                pair = f"{min(one.host, other.host)}-{max(one.host, other.host)}"
+                if link.blocked:
+                    links.setdefault(pair, {})["cut"] = True
+                if link.delay_us > link.usual_us:
+                    by_ms = (link.delay_us - link.usual_us) // MS
+                    links.setdefault(pair, {})["slow_ms"] = by_ms
         return links
-
-    def _clients(self) -> dict[str, Client]:
-        found: dict[str, Client] = {}
-        for level, source in self._box.sources.items():
-            found[source.name] = {
-                "kind": "producer",
-                "host": source.host,
-                "acks": level,
-                "rate": source.per_second,
-            }
-        for name, reader in self._box.readers.items():
-            found[name] = {
-                "kind": "consumer",
-                "host": reader.host,
-                "positions": {str(each): reader.position(each) for each in reader.partitions},
-                "reads_from": {str(each): reader.reads_from(each) for each in reader.partitions},
-            }
-        return found
 
     # The metadata log
 
@@ -253,7 +287,7 @@ class Sight(Watcher):
 
     def _look_at_message(self, command: Command) -> Json:
         number = command.number("number", least=1, most=1 << 53)
-        network = self._box.network
+        network = self._box.world.network
         flight = network.flights.get(number) or network.landed.get(number)
         if flight is None:
             raise Refused("that message is long gone")
@@ -270,11 +304,9 @@ class Sight(Watcher):
 
     def _look_at_record(self, command: Command) -> Json:
         box = self._box
-        node = NodeId(command.number("node", least=1, most=box.start.nodes))
-        partition = TopicPartition(
-            box.partitions[0].topic,
-            command.number("partition", 0, least=0, most=box.start.partitions - 1),
-        )
+        node = NodeId(command.number("node", least=1, most=len(box.world.machines)))
+        by_name = {str(each): each for each in box.partitions}
+        partition = by_name[command.one_of("partition", tuple(by_name), next(iter(by_name)))]
         offset = command.number("offset", least=0, most=1 << 53)
         machine = box.world.machines[node]
         process = machine.process

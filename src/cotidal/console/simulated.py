@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from cotidal import invariants
 from cotidal.console.sandbox import SET_UP_US, TOPIC, Sandbox, Start
-from cotidal.console.sight import Sight
+from cotidal.console.sight import Box, Sight
 from cotidal.console.stories import library
 from cotidal.console.teller import listed
 from cotidal.console.world import Command, Json, Refused
@@ -23,6 +23,7 @@ from cotidal.sim.agenda import MS, SECOND
 from cotidal.sim.violation import Violation, promise_name
 
 SPEED_MAX: Final = 50.0
+NEVER_US: Final = 1 << 62
 STEP_US_MAX: Final = 30 * SECOND
 """A step ends after so long if nothing happens."""
 
@@ -110,16 +111,21 @@ class Simulated:
             return "broken"
         return "running" if self._running else "paused"
 
+    @property
+    def _stands(self) -> bool:
+        """Nothing happens any more."""
+        return self._broken is not None
+
     def advance(self, passed_ms: int) -> None:
         if self._running:
             self._run_to(self.box.world.now + int(passed_ms * MS * self._speed), bounded=True)
-            if self._broken is not None or len(self.box.told) >= PAGE_TOLD_MAX:
+            if self._stands or len(self.box.told) >= PAGE_TOLD_MAX:
                 self._running = False
 
     def obey(self, command: Command) -> Json | None:
         match command.name:
             case "run":
-                self._running = self._broken is None
+                self._running = not self._stands
             case "pause":
                 self._running = False
             case "speed":
@@ -157,7 +163,7 @@ class Simulated:
         if len(self._journal) >= PAGE_JOURNAL_MAX:
             raise Refused(f"{PAGE_JOURNAL_MAX} commands are enough for one run")
         said = {name: value for name, value in command.said.items() if name != "ask"}
-        self._guarded(partial(self.box.act, command))
+        self._guarded(partial(self.box.acts[command.name], command))
         del self._journal[self._done :]
         self._journal.append(Done(self.box.world.now, said))
         self._done += 1
@@ -187,7 +193,7 @@ class Simulated:
     # Time
 
     def _begin_anew(self) -> None:
-        self.box = Sandbox(self._start)
+        self.box: Box = Sandbox(self._start)
         self._sight = Sight(self.box)
         self._broken = None
         self._done = 0
@@ -202,10 +208,8 @@ class Simulated:
         """Bounded: no further than one turn's work goes."""
         world = self.box.world
         steps = world.steps
-        while self._broken is None and world.now < moment_us:
-            until = moment_us
-            if self._done < len(self._journal):
-                until = min(until, max(world.now, self._journal[self._done].moment_us))
+        while not self._stands and world.now < moment_us:
+            until = min(moment_us, max(world.now, self._next_us))
             if bounded:
                 until = min(until, world.now + 2 * MS)
                 if world.steps - steps > PAGE_STEPS_PER_TURN_MAX:
@@ -213,6 +217,13 @@ class Simulated:
             self._guarded(partial(world.agenda.run_until, until))
             self._redo()
         self._furthest = max(self._furthest, world.now)
+
+    @property
+    def _next_us(self) -> int:
+        """When the journal has something to do next."""
+        if self._done < len(self._journal):
+            return self._journal[self._done].moment_us
+        return NEVER_US
 
     def _redo(self) -> None:
         """What the journal has at this moment."""
@@ -225,7 +236,7 @@ class Simulated:
                 command = Command(done.said)
                 if command.name not in self.box.acts:
                     raise Refused(f"a simulated cluster knows no '{command.name}'")
-                self._guarded(partial(self.box.act, command))
+                self._guarded(partial(self.box.acts[command.name], command))
             except Refused as refusal:
                 self.box.teller.say("refuse", f"Not done: {refusal}.")
 
@@ -240,7 +251,7 @@ class Simulated:
         """To the next thing that is told."""
         world = self.box.world
         told, until = len(self.box.told), world.now + STEP_US_MAX
-        while len(self.box.told) == told and self._broken is None and world.now < until:
+        while len(self.box.told) == told and not self._stands and world.now < until:
             due = world.agenda.next_moment
             self._run_to(until if due is None else max(due, world.now + 1))
 

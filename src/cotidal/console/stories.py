@@ -12,6 +12,7 @@ from typing import Final
 
 from cotidal.console.lessons import LESSONS
 from cotidal.console.world import Json, Refused
+from cotidal.sim.plan import PLANS
 from cotidal.testing.scripts import read_script
 
 KINDS: Final = ("partition", "cluster", "quorum")
@@ -76,6 +77,7 @@ def library() -> Json:
     return {
         "tour": [{"title": title, "name": name} for title, name in TOUR],
         "all": [{"title": first_words(name), "name": name} for name in names()],
+        "plans": {plan.name: plan.about for plan in PLANS.values()},
     }
 
 

@@ -17,7 +17,8 @@ from cotidal.limits import RESPONSE_BYTES_MAX
 from cotidal.messages.rpc.apis import APIS
 from cotidal.node.gist import gist
 from cotidal.sim.agenda import Agenda
-from cotidal.sim.network import Connection, HostId, Network, _Side
+from cotidal.sim.network import Connection, HostId, Link, Network, _Side
+from cotidal.sim.world import World
 from cotidal.wire.codec import decode_request, decode_response
 from cotidal.wire.frames import FrameReader, read_request_header, read_response_header
 
@@ -144,6 +145,10 @@ class TappedNetwork(Network):
             return self._agenda.now
         return super().undisturbed_since(id_)
 
+    def known_link(self, source: HostId, target: HostId) -> Link | None:
+        """Without making one where nothing was ever sent."""
+        return self._links.get((source, target))
+
     def slow(self, one: HostId, other: HostId, by_us: int) -> None:
         """Each way takes so much longer than usual."""
         for link in (self.link(one, other), self.link(other, one)):
@@ -184,6 +189,13 @@ class TappedNetwork(Network):
             return Said(_name(key), True, gist(answer, names))
         except (PeerError, KeyError):
             return Said("", not flight.from_caller, "bytes that cannot be read")
+
+
+class SeenWorld(World):
+    """A world whose network shows what travels."""
+
+    network_class = TappedNetwork
+    network: TappedNetwork
 
 
 def _correlation(frame: Any) -> int:

@@ -27,7 +27,7 @@ from cotidal.sim.checkers.window import hosted_by, quorum_of
 from cotidal.sim.process import POWER_LOST, Process, Watcher
 from cotidal.sim.workloads.history import Acked
 from cotidal.sim.world import World
-from cotidal.values import NO_NODE, NodeId, TopicPartition
+from cotidal.values import NO_NODE, NodeId, TopicPartition, Uuid
 
 SHOWN = 6
 """Offsets that are named; the rest is counted."""
@@ -36,6 +36,7 @@ SHOWN = 6
 class _Seen(NamedTuple):
     """A replica, as it was after the last step."""
 
+    topic_id: Uuid
     end: int
     high_watermark: int
     leads: bool
@@ -47,6 +48,7 @@ class _Seen(NamedTuple):
 def _seen(replica: Replica) -> _Seen:
     leadership = replica.leadership
     return _Seen(
+        replica.topic_id,
         replica.end_offset,
         replica.high_watermark,
         leadership is not None,
@@ -143,8 +145,8 @@ class Teller(Watcher):
         if before == after:
             return
         self._replicas[key] = after
-        if before is None:
-            return
+        if before is None or before.topic_id != after.topic_id:
+            return  # new here, or another topic of the same name
         if after.end > before.end:
             self._on_written(process.node_id, partition, replica, before.end)
         if after.proposed is not None and after.proposed != before.proposed:

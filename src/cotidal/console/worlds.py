@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from cotidal.console.lab_world import Lab
 from cotidal.console.lesson_world import LessonWorld
 from cotidal.console.lessons import LESSONS
+from cotidal.console.run_world import RunWorld
 from cotidal.console.session import Opener
 from cotidal.console.simulated import Simulated
 from cotidal.console.story import Story
@@ -24,4 +26,9 @@ def _told(command: Command) -> World:
     return LessonWorld(lesson)
 
 
-WORLDS: Final[Mapping[str, Opener]] = {"simulator": Simulated.opened, "story": _told}
+WORLDS: Final[Mapping[str, Opener]] = {
+    "simulator": Simulated.opened,
+    "story": _told,
+    "run": RunWorld.opened,
+    "lab": Lab.opened,
+}

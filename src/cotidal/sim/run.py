@@ -80,6 +80,8 @@ class Outcome(NamedTuple):
 
 
 class Run:
+    world_class: type[World] = World
+
     def __init__(
         self,
         seed: int,
@@ -91,7 +93,7 @@ class Run:
         self.seed = seed
         self.plan = plan
         self.schedule = draw_schedule(seed, plan) if schedule is None else schedule
-        self.world = World(seed, _shape(plan), trace)
+        self.world = self.world_class(seed, _shape(plan), trace)
         self.history = History()
         self.history.may_lose = plan.may_lose
         self.probes = Probes()
@@ -147,10 +149,8 @@ class Run:
         """The whole run. Whatever is broken ends it."""
         broken, sentence = None, ""
         try:
-            self._set_up()
-            self._endure()
-            self._heal()
-            self._read_all()
+            for micros in self.course():
+                self.world.run_for(micros)
         except Violation as violation:
             broken, sentence = violation.name, violation.sentence
         except AssertionError as fault:
@@ -160,18 +160,25 @@ class Run:
             broken, sentence = "FAULT", _where(fault)
         return self._outcome(broken, sentence)
 
-    def _set_up(self) -> None:
+    def course(self) -> Iterator[int]:
+        """All that is done, between waits: whoever goes through it lets so much time pass."""
+        yield from self._set_up()
+        yield from self._endure()
+        yield from self._heal()
+        yield from self._read_all()
+
+    def _set_up(self) -> Iterator[int]:
         for node_id in self.world.machines:
             moment = sow(self.seed, "start", node_id).below(300 * MS)
             self.world.agenda.after(moment, self._start, node_id)
         until = self.world.now + SETUP_US
         while self.plan.gathered and not self._all_serve() and self.world.now < until:
-            self.world.run_for(LOOK_US)
+            yield LOOK_US
         self.admin.begin()
         while not self.admin.ready:
             if self.world.now >= until:
                 raise Violation(LEADER_APPEARS, "the workload's topics could not be created")
-            self.world.run_for(LOOK_US)
+            yield LOOK_US
         partitions = tuple(each for each in self.admin.partitions if each.topic != COPIES)
         for number, acks in enumerate(self.plan.acks):
             producer = Producer(
@@ -290,13 +297,13 @@ class Run:
         racks = [machine.config.rack or "" for machine in self.world.machines.values()]
         return racks[sow(self.seed, "rack", name).below(len(racks))]
 
-    def _endure(self) -> None:
+    def _endure(self) -> Iterator[int]:
         self.faults_us = self.world.now
         self.nemesis.begin()
-        self.world.run_for(self.plan.seconds * SECOND)
+        yield self.plan.seconds * SECOND
         self.nemesis.heal()
 
-    def _heal(self) -> None:
+    def _heal(self) -> Iterator[int]:
         for producer in self.producers:
             producer.stop()
         for member in (*self.members, *self.processors):
@@ -307,7 +314,7 @@ class Run:
         self.voter_admin.stop()
         until = self.world.now + HEALING_US
         while True:
-            self.world.run_for(LOOK_US)
+            yield LOOK_US
             first = next(self._missing(), None)
             if first is None:
                 return
@@ -324,7 +331,7 @@ class Run:
             if partition.topic != COPIES and reached != self._end(partition):
                 yield READS_REACH_THE_END, f"{partition} is processed up to {reached}"
 
-    def _read_all(self) -> None:
+    def _read_all(self) -> Iterator[int]:
         """Everybody reads to the end, and a new consumer all there is, with all that was
         acknowledged."""
         self.watch.audit()
@@ -337,7 +344,7 @@ class Run:
         while behind := list(self._behind()):
             if self.world.now >= until:
                 raise Violation(READS_REACH_THE_END, "; ".join(behind))
-            self.world.run_for(LOOK_US)
+            yield LOOK_US
         self.watch.audit()
         if ACKED_IS_KEPT in self.plan.exempt:
             look_at_read(self.history, self.final)

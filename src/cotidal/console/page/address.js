@@ -11,7 +11,7 @@ export function read(hash) {
     if (/^\d+$/.test(given.get(name) ?? "")) command[name] = Number(given.get(name));
   }
   for (const name of FLAGS) if (given.has(name)) command[name] = given.get(name) === "true";
-  for (const name of ["story", "plan"]) if (given.has(name)) command[name] = given.get(name);
+  for (const name of ["story", "plan", "script"]) if (given.has(name)) command[name] = given.get(name);
   if (given.has("did")) {
     try {
       const bytes = Uint8Array.from(atob(given.get("did").replace(/-/g, "+").replace(/_/g, "/")), (c) => c.charCodeAt(0));
@@ -24,7 +24,7 @@ export function read(hash) {
 export function write(command) {
   const told = new URLSearchParams();
   if (command.world !== "simulator") told.set("world", command.world);
-  for (const name of [...NUMBERS, ...FLAGS, "story", "plan"]) {
+  for (const name of [...NUMBERS, ...FLAGS, "story", "plan", "script"]) {
     if (command[name] !== undefined) told.set(name, String(command[name]));
   }
   if (command.journal?.length) {

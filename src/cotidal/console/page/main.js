@@ -3,6 +3,7 @@
 import * as address from "./address.js";
 import { el, say, set, show, seconds } from "./dom.js";
 import { SocketLink, WorkerLink } from "./link.js";
+import { LabView, runs } from "./lab.js";
 import { Lesson, lessons } from "./lesson.js";
 import { Logs } from "./logs.js";
 import { ClusterMap, legend } from "./map.js";
@@ -25,7 +26,7 @@ class Page {
     legend(byId("legend"));
     this.views = [this.map, this.logs, new Timeline(byId("timeline"), this), new Feed(this), new Detail(this),
       new Promises(byId("promises")), new LatencyPlot(byId("latency")), new LagPlot(byId("lag")),
-      new PartitionTable(byId("partitions"), this), new MetadataLog(byId("metadata")), new Changes(byId("change"), this), new Lesson(byId("lesson"), this)];
+      new PartitionTable(byId("partitions"), this), new MetadataLog(byId("metadata")), new Changes(byId("change"), this), new Lesson(byId("lesson"), this), new LabView(byId("lab"), this)];
     this.makeControls();
     this.makeKeys();
     this.makeWorlds();
@@ -138,7 +139,7 @@ class Page {
     if (chosen?.kind !== "message" && chosen?.kind !== "record") return;
     const what = chosen.kind === "message"
       ? { number: chosen.number }
-      : { node: chosen.node, offset: chosen.offset, partition: Number(chosen.partition.split("-").at(-1)) };
+      : { node: chosen.node, offset: chosen.offset, partition: chosen.partition };
     try {
       chosen.found = await this.link.ask({ do: "look", what: chosen.kind, ...what });
     } catch (error) {
@@ -254,6 +255,8 @@ class Page {
   // What the world has nothing to say about is not there.
   drawRooms() {
     const { picture, about } = this.store;
+    const isLab = this.store.world === "lab";
+    for (const id of ["controls", "stage", "timeline", "below"]) show(byId(id), !isLab);
     show(byId("change"), picture.settings !== undefined);
     show(byId("promises"), picture.lamps !== undefined);
     show(byId("metadata"), (this.store.logs.metadata ?? []).length > 0);
@@ -273,7 +276,9 @@ class Page {
     };
     byId("worlds").append(
       open("simulator", "Sandbox", () => this.open({ world: "simulator" })),
-      open("story", "Lessons", () => lessons(this)));
+      open("story", "Lessons", () => lessons(this)),
+      open("run", "Runs", () => runs(this)),
+      open("lab", "Durability lab", () => this.open({ world: "lab" })));
   }
 
   open(what) {

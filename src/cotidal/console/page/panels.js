@@ -68,7 +68,7 @@ export class Promises {
     this.keyed = new Keyed(this.list, (name, [, text]) => el("li", { title: text }, el("span", { class: "lamp", "aria-hidden": "true" }), el("span", {})),
       (node, name, [state, text]) => {
         set(node, { class: state });
-        say(node.lastChild, `${text}${state === "broken" ? " (BROKEN)" : ""}`);
+        say(node.lastChild, state === "holds" ? text : `${text} (${state})`);
       });
   }
 
