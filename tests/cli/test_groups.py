@@ -5,6 +5,9 @@ from itertools import count
 from typing import Any
 
 import pytest
+from confluent_kafka import Consumer
+
+from cotidal.cli.groups import partition_table
 
 _names = count()
 
@@ -42,19 +45,52 @@ def test_groups_are_listed(cotidal: Any, read: str, group: str) -> None:
     listed = json.loads(cotidal("groups", "list", "--json").out)
     (entry,) = [each for each in listed if each["group"] == group]
     assert entry == {
-        "group": group, "state": "Empty", "protocol_type": "consumer", "coordinator": 1,
+        "group": group, "kind": "classic", "state": "Empty", "protocol_type": "consumer",
+        "coordinator": 1,
     }  # fmt: skip
     heading, *rows = cotidal("groups", "list", "--state", "empty").out.splitlines()
-    assert heading.split() == ["GROUP", "STATE", "TYPE", "COORDINATOR"]
+    assert heading.split() == ["GROUP", "KIND", "STATE", "TYPE", "COORDINATOR"]
     assert any(row.startswith(group) for row in rows)
     assert cotidal("groups", "list", "--state", "Stable").out == ""
 
 
 def test_a_description_says_how_far_behind_a_group_is(cotidal: Any, read: str, group: str) -> None:
     first, heading, row = cotidal("groups", "describe", group).out.splitlines()
-    assert first == f"group '{group}': Empty, 0 members, 1 records behind"
+    assert first == f"classic group '{group}': Empty, 0 members, 1 records behind"
     assert heading.split()[:5] == ["TOPIC", "PARTITION", "COMMITTED", "END", "LAG"]
     assert row.split() == [read, "0", "2", "3", "1", "-", "-"]
+
+
+def test_a_group_of_the_consumer_protocol_tells_its_epoch_and_who_is_to_have_what(
+    cotidal: Any, node: str, topic: str, group: str
+) -> None:
+    cotidal("produce", topic, stdin="a\n")
+    reader = Consumer({"bootstrap.servers": node, "group.id": group, "group.protocol": "consumer"})
+    reader.subscribe([topic])
+    while not reader.assignment():
+        reader.poll(0.1)
+    told = described(cotidal, group)
+    (member,) = told["members"]
+    assert (told["kind"], told["state"], told["epoch"], told["target_epoch"]) == (
+        "consumer", "Stable", 1, 1,
+    )  # fmt: skip
+    assert member["partitions"] == member["target"] == [f"{topic}-0"]
+    assert (told["protocol"], member["epoch"]) == ("uniform", 1)
+    first, heading, _ = cotidal("groups", "describe", group).out.splitlines()
+    assert first.startswith(f"consumer group '{group}': Stable, epoch 1, 1 member, assigned by un")
+    assert "MOVES TO" not in heading
+    reader.close()
+
+
+def test_partitions_that_are_to_move_say_where_to() -> None:
+    row = {"topic": "t", "partition": 0, "committed": 1, "end": 2, "lag": 1, "member": "a"}
+    stays: dict[str, int | str | None] = {**row, "host": "h", "target": "a"}
+    moves: dict[str, int | str | None] = {**row, "host": "h", "target": "b"}
+    head, body = partition_table([stays])
+    assert (head[-1], body) == ("HOST", [("t", 0, 1, 2, 1, "a", "h")])
+    head, body = partition_table([stays, moves])
+    assert head[-1] == "MOVES TO"
+    assert [each[-1] for each in body] == [None, "b"]
 
 
 def test_a_group_is_reset(cotidal: Any, read: str, group: str) -> None:

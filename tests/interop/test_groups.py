@@ -9,7 +9,7 @@ import pytest
 pytestmark = pytest.mark.interop
 
 Tool = Callable[..., str]
-CLASSIC = ("--command-property", "group.protocol=classic")
+PROTOCOLS = ("classic", "consumer")
 
 
 @pytest.fixture
@@ -25,10 +25,11 @@ def filled(tool: Tool, topic: str) -> str:
     return topic
 
 
-def consume(tool: Tool, topic: str, group: str, count: int) -> list[str]:
+def consume(tool: Tool, topic: str, group: str, count: int, protocol: str = "classic") -> list[str]:
     return tool(
         "kafka-console-consumer",
-        *("--topic", topic, "--group", group, "--from-beginning", *CLASSIC),
+        *("--topic", topic, "--group", group, "--from-beginning"),
+        *("--command-property", f"group.protocol={protocol}"),
         *("--max-messages", str(count), "--timeout-ms", "30000"),
     ).splitlines()
 
@@ -40,14 +41,21 @@ def described(tool: Tool, group: str) -> dict[int, list[str]]:
     return {int(row[2]): row[3:6] for row in rows}
 
 
-def test_the_java_consumer_joins_commits_and_goes_on(tool: Tool, filled: str) -> None:
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_the_java_consumer_joins_commits_and_goes_on(
+    tool: Tool, filled: str, protocol: str
+) -> None:
     group = f"java-{filled}"
-    first = consume(tool, filled, group, 12)
-    rest = consume(tool, filled, group, 8)
+    first = consume(tool, filled, group, 12, protocol)
+    rest = consume(tool, filled, group, 8, protocol)
     assert sorted(map(int, [*first, *rest])) == list(range(20))
     told = described(tool, group)
     assert sorted(told) == [0, 1]
     assert all(current == end and lag == "0" for current, end, lag in told.values())
+    kinds = tool("kafka-consumer-groups", "--list", "--type", protocol)
+    assert group in kinds.split()
+    state = tool("kafka-consumer-groups", "--describe", "--state", "--group", group)
+    assert "Empty" in state
 
 
 def test_kafkas_tool_lists_resets_and_deletes_groups(tool: Tool, filled: str) -> None:

@@ -38,7 +38,7 @@ def command() -> None:
 @json_option
 @bootstrap_option
 def list_(state: str | None, as_json: bool, bootstrap: str) -> None:
-    """List the groups of the cluster."""
+    """List the groups of the cluster, of the classic and of the consumer protocol."""
     from cotidal.client.cluster import Cluster
     from cotidal.client.groups import list_groups
 
@@ -52,6 +52,7 @@ def list_(state: str | None, as_json: bool, bootstrap: str) -> None:
                 {
                     "group": group.name,
                     "state": group.state,
+                    "kind": group.kind,
                     "protocol_type": group.protocol_type,
                     "coordinator": group.coordinator,
                 }
@@ -60,8 +61,11 @@ def list_(state: str | None, as_json: bool, bootstrap: str) -> None:
         )
         return
     print_table(
-        ("GROUP", "STATE", "TYPE", "COORDINATOR"),
-        [(group.name, group.state, group.protocol_type, group.coordinator) for group in found],
+        ("GROUP", "KIND", "STATE", "TYPE", "COORDINATOR"),
+        [
+            (group.name, group.kind, group.state, group.protocol_type, group.coordinator)
+            for group in found
+        ],
     )
 
 
@@ -76,7 +80,10 @@ def list_(state: str | None, as_json: bool, bootstrap: str) -> None:
 @json_option
 @bootstrap_option
 def describe(group: str, as_json: bool, bootstrap: str) -> None:
-    """Show the members of GROUP, what it has committed, and how far it is behind."""
+    """Show the members of GROUP, what it has committed, and how far it is behind.
+
+    Of a group of the consumer protocol also its epoch, and to whom partitions are about to move.
+    """
     from cotidal.client.cluster import Cluster
     from cotidal.client.groups import committed_offsets, describe_group
 
@@ -84,7 +91,8 @@ def describe(group: str, as_json: bool, bootstrap: str) -> None:
         told = describe_group(cluster, group)
         committed = committed_offsets(cluster, group)
         owners = {at: member for member in told.members for at in member.partitions}
-        wanted = sorted({*committed, *owners})
+        targets = {at: member for member in told.members for at in member.target or ()}
+        wanted = sorted({*committed, *owners, *targets})
         ends = ends_of(cluster, wanted)
     rows = [
         {
@@ -95,6 +103,7 @@ def describe(group: str, as_json: bool, bootstrap: str) -> None:
             "lag": lag(committed.get(at), ends.get(at)),
             "member": owners[at].member_id if at in owners else None,
             "host": owners[at].host if at in owners else None,
+            "target": targets[at].member_id if at in targets else None,
         }
         for at in wanted
     ]
@@ -103,8 +112,11 @@ def describe(group: str, as_json: bool, bootstrap: str) -> None:
         print_json(
             {
                 "group": group,
+                "kind": told.kind,
                 "state": told.state,
                 "protocol": told.protocol,
+                "epoch": told.epoch,
+                "target_epoch": told.target_epoch,
                 "lag": total,
                 "members": [member_json(told, at) for at in range(len(told.members))],
                 "partitions": rows,
@@ -113,11 +125,26 @@ def describe(group: str, as_json: bool, bootstrap: str) -> None:
         return
     members = f"{len(told.members)} member{'' if len(told.members) == 1 else 's'}"
     assignor = f", assigned by {told.protocol}" if told.protocol else ""
-    print(f"group '{group}': {told.state}, {members}{assignor}, {total} records behind")
-    print_table(
-        ("TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "MEMBER", "HOST"),
-        [tuple(row.values()) for row in rows],
+    epoch = "" if told.epoch is None else f", epoch {told.epoch}"
+    print(
+        f"{told.kind} group '{group}': {told.state}{epoch}, {members}{assignor}, "
+        f"{total} records behind"
     )
+    print_table(*partition_table(rows))
+
+
+def partition_table(
+    rows: list[dict[str, int | str | None]],
+) -> tuple[tuple[str, ...], list[tuple[int | str | None, ...]]]:
+    """Head and rows; to whom partitions move is a column of its own while any do."""
+    head = ("TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "MEMBER", "HOST", "MOVES TO")
+    body = []
+    for row in rows:
+        *told, target = row.values()
+        body.append((*told, None if target == row["member"] else target))
+    if all(row[-1] is None for row in body):
+        return head[:-1], [row[:-1] for row in body]
+    return head, body
 
 
 def member_json(told: DescribedGroup, at: int) -> dict[str, object]:
@@ -128,6 +155,8 @@ def member_json(told: DescribedGroup, at: int) -> dict[str, object]:
         "client": member.client_id,
         "host": member.host,
         "partitions": [str(each) for each in member.partitions],
+        "target": None if member.target is None else [str(each) for each in member.target],
+        "epoch": member.epoch,
     }
 
 

@@ -16,6 +16,11 @@ from cotidal.client.failures import Refused, TimedOut, Unreachable, known_code
 from cotidal.errors import ErrorCode, MalformedFrame
 from cotidal.messages.records.group import ConsumerProtocolAssignment
 from cotidal.messages.rpc.apis import ApiKey
+from cotidal.messages.rpc.consumer_group_describe import (
+    Assignment,
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+)
 from cotidal.messages.rpc.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from cotidal.messages.rpc.describe_groups import (
     DescribeGroupsRequest,
@@ -62,6 +67,8 @@ class Group(NamedTuple):
     state: str
     protocol_type: str
     coordinator: NodeId
+    kind: str = "classic"
+    """Or "consumer": assigned by its coordinator (KIP-848)."""
 
 
 class Member(NamedTuple):
@@ -70,13 +77,22 @@ class Member(NamedTuple):
     client_id: str
     host: str
     partitions: tuple[TopicPartition, ...]
+    target: tuple[TopicPartition, ...] | None = None
+    """What it is to have; None: what it has."""
+    epoch: int | None = None
+    """Of a member of a consumer group."""
 
 
 class DescribedGroup(NamedTuple):
     name: str
     state: str
     protocol: str
+    """The assignor."""
     members: tuple[Member, ...]
+    kind: str = "classic"
+    epoch: int | None = None
+    target_epoch: int | None = None
+    """Of a consumer group: less than its epoch while a target is to be made."""
 
 
 def at_coordinator(
@@ -132,14 +148,71 @@ def list_groups(cluster: Cluster) -> list[Group]:
             raise Refused(f"broker {broker.node_id}", known_code(response.error_code))
         for each in response.groups:
             found[each.group_id] = Group(
-                each.group_id, each.group_state, each.protocol_type, broker.node_id
+                each.group_id,
+                each.group_state,
+                each.protocol_type,
+                broker.node_id,
+                each.group_type or "classic",
             )
     return [found[name] for name in sorted(found)]
 
 
 def describe_group(cluster: Cluster, group: str) -> DescribedGroup:
-    """Refused with GROUP_ID_NOT_FOUND if there is none."""
+    """Of either kind. Refused with GROUP_ID_NOT_FOUND if there is none."""
+    try:
+        return describe_consumers(cluster, group)
+    except Refused as refused:
+        if refused.error is not ErrorCode.GROUP_ID_NOT_FOUND:
+            raise
+    return describe_classic(cluster, group)
 
+
+def describe_consumers(cluster: Cluster, group: str) -> DescribedGroup:
+    """A group of the consumer protocol."""
+
+    def ask(connection: Connection) -> tuple[DescribedGroup, int]:
+        request = ConsumerGroupDescribeRequest((group,))
+        (told,) = connection.call(
+            ApiKey.CONSUMER_GROUP_DESCRIBE,
+            request,
+            ConsumerGroupDescribeResponse,
+            timeout_s=cluster.timeout_s,
+        ).groups
+        members = tuple(
+            Member(
+                each.member_id,
+                each.instance_id,
+                each.client_id,
+                each.client_host.lstrip("/"),
+                _named(each.assignment),
+                _named(each.target_assignment),
+                each.member_epoch,
+            )
+            for each in told.members
+        )
+        described = DescribedGroup(
+            group,
+            told.group_state,
+            told.assignor_name,
+            members,
+            "consumer",
+            told.group_epoch,
+            told.assignment_epoch,
+        )
+        return described, told.error_code
+
+    return at_coordinator(cluster, group, ask)
+
+
+def _named(assignment: Assignment) -> tuple[TopicPartition, ...]:
+    return tuple(
+        TopicPartition(topic.topic_name, partition)
+        for topic in assignment.topic_partitions
+        for partition in topic.partitions
+    )
+
+
+def describe_classic(cluster: Cluster, group: str) -> DescribedGroup:
     def ask(connection: Connection) -> tuple[DescribedGroup, int]:
         request = DescribeGroupsRequest((group,))
         (told,) = connection.call(
