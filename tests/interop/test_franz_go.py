@@ -35,7 +35,10 @@ FUNCTION: Final = re.compile(r"^func (Test\w+)\(t \*testing\.T\) \{\n(.*?)^\}", 
 OUTCOME: Final = re.compile(r"^( *)--- (PASS|FAIL|SKIP): (\S+) \(", re.M)
 CHAINS: Final = ("TestGroupETL", "TestTxnEtl")
 
-NOT_HERE: Final = {"TestTxnEtl/.*": "no offsets in transactions yet"}
+NOT_HERE: Final = {
+    "Test848RegexBrokerResolves": "takes records of __consumer_offsets for its own; passes alone",
+    "TestTxnEtl/.*": "no offsets in transactions yet",
+}
 
 
 @pytest.fixture(scope="module")
