@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -294,6 +295,33 @@ def test_a_confirmation_is_void_once_the_transaction_has_ended_meanwhile() -> No
         leader.replica, Batches((late,), bytes(100)), acks=1, rules=RULES, wall=WALL, guard=guard
     )
     assert refused(verdict) is ErrorCode.INVALID_TXN_STATE
+
+
+@pytest.mark.parametrize("was_open", [True, False])
+def test_a_confirmation_for_the_next_transaction_outlives_the_end_of_the_last_one(
+    was_open: bool,
+) -> None:
+    """Version 2: the producer is told of the end before the marker comes, and goes on with the
+    raised epoch: its question may be on its way to the coordinator when the marker is written."""
+    leader = Leader()
+    if was_open:
+        leader.write(epoch=0)
+    transactions = leader.replica.producers.transactions
+    early = header(producer_id=7, producer_epoch=1, base_sequence=0, attributes=TRANSACTIONAL_BIT)
+    guard = transactions.guard(SEVEN, ProducerEpoch(1), Sequence(0))
+    leader.end(epoch=1, raises_epoch=True)
+    verdict = admit_batch(
+        leader.replica, Batches((early,), bytes(100)), acks=1, rules=RULES, wall=WALL, guard=guard
+    )
+    assert isinstance(verdict, Admitted)
+
+
+def test_an_end_that_raises_the_epoch_voids_what_was_asked_in_the_epoch_before() -> None:
+    leader = Leader()
+    transactions = leader.replica.producers.transactions
+    guard = transactions.guard(SEVEN, ProducerEpoch(0), Sequence(0))
+    leader.end(epoch=1, raises_epoch=True)
+    assert transactions.guarded(SEVEN, guard) is None
 
 
 def test_of_two_batches_that_wait_for_the_coordinator_the_second_cannot_be_first() -> None:

@@ -366,7 +366,9 @@ def admit_marker(replica: Replica, ask: MarkerAsk, wall: WallMillis) -> Admitted
     if not verdict:
         return Admitted(base_offset, base_offset, write=False)
     marker = Marker(base_offset, ask.committed, ask.coordinator_epoch)
-    replica.producers.end_transaction(ask.producer_id, ask.producer_epoch, marker, wall)
+    replica.producers.end_transaction(
+        ask.producer_id, ask.producer_epoch, marker, wall, raises_epoch=ask.raises_epoch
+    )
     replica.next_offset = Offset(base_offset + 1)
     return Admitted(base_offset, replica.next_offset, write=True)
 

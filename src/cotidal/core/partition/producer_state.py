@@ -145,13 +145,24 @@ class Producers:
         return self._by_id[producer_id].epoch == epoch
 
     def end_transaction(
-        self, producer_id: ProducerId, epoch: ProducerEpoch, marker: Marker, timestamp: WallMillis
+        self,
+        producer_id: ProducerId,
+        epoch: ProducerEpoch,
+        marker: Marker,
+        timestamp: WallMillis,
+        *,
+        raises_epoch: bool = False,
     ) -> None:
         """T3: a marker has been given its offset."""
         known = self._in_epoch(producer_id, epoch)
         known.coordinator_epoch = marker.coordinator_epoch
         known.ended_at = timestamp
-        self.transactions.end(producer_id, marker.offset, committed=marker.committed)
+        self.transactions.end(
+            producer_id,
+            marker.offset,
+            committed=marker.committed,
+            next_epoch=epoch if raises_epoch else None,
+        )
 
     def replay(self, headers: Iterable[BatchHeader], markers: Iterable[Marker] = ()) -> None:
         """Rebuild from batches of the log, as a follower and as recovery do: never refuses."""

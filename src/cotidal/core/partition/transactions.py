@@ -8,7 +8,9 @@ Its marker ends it, and it is still *unsettled* until the high watermark has pas
 until then the marker may be cut, and the transaction would be open again (T2).
 
 A batch that would open one must have been verified by the coordinator (T6). Whoever asks the
-coordinator takes a guard first; a marker or another opening in between makes it worthless.
+coordinator takes a guard first; a marker or another opening in between makes it worthless. Not so
+a marker that raises the epoch, for a guard of the raised one: that producer was told of the end
+already, and its next transaction may be asked about before the marker is here.
 """
 
 from __future__ import annotations
@@ -68,9 +70,18 @@ class Transactions:
         self._open[producer_id] = first_offset
         self._find_first()
 
-    def end(self, producer_id: ProducerId, marker_offset: Offset, *, committed: bool) -> None:
-        """T3."""
-        self._guards.pop(producer_id, None)
+    def end(
+        self,
+        producer_id: ProducerId,
+        marker_offset: Offset,
+        *,
+        committed: bool,
+        next_epoch: ProducerEpoch | None = None,
+    ) -> None:
+        """T3. ``next_epoch``: a guard of this epoch is about what follows (T6)."""
+        held = self._guards.get(producer_id)
+        if held is not None and held.epoch != next_epoch:
+            del self._guards[producer_id]
         first = self._open.pop(producer_id, None)
         if first is None:
             return
