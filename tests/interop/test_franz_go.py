@@ -37,7 +37,6 @@ CHAINS: Final = ("TestGroupETL", "TestTxnEtl")
 
 NOT_HERE: Final = {
     "Test848RegexBrokerResolves": "takes records of __consumer_offsets for its own; passes alone",
-    "TestTxnEtl/.*": "no offsets in transactions yet",
 }
 
 

@@ -231,7 +231,8 @@ def test_whoever_was_fenced_is_not_given_the_epoch_that_fenced_it() -> None:
     added(world, old, P0, version=2)
     world.done(InitProducer(ID, 30_000))
     for commit in (False, True):
-        assert code(end(world, old, commit=commit, version=2)) is ErrorCode.PRODUCER_FENCED
+        told = end(world, old, commit=commit, version=2)
+        assert code(told) is ErrorCode.CONCURRENT_TRANSACTIONS
     world.marked(world.orders[0])
     for commit in (False, True):
         assert code(end(world, old, commit=commit, version=2)) is ErrorCode.PRODUCER_FENCED
@@ -361,13 +362,13 @@ def test_there_is_nothing_to_end_before_anything_was_added() -> None:
         (Status.COMPLETE_COMMIT, True, 1, "done"),
         (Status.COMPLETE_COMMIT, True, 0, ErrorCode.INVALID_TXN_STATE),
         (Status.PREPARE_ABORT, False, 1, ErrorCode.CONCURRENT_TRANSACTIONS),
-        (Status.PREPARE_ABORT, False, 0, ErrorCode.PRODUCER_FENCED),
-        (Status.PREPARE_ABORT, True, 1, ErrorCode.INVALID_TXN_STATE),
-        (Status.PREPARE_ABORT, True, 0, ErrorCode.PRODUCER_FENCED),
-        (Status.PREPARE_COMMIT, False, 1, ErrorCode.INVALID_TXN_STATE),
-        (Status.PREPARE_COMMIT, False, 0, ErrorCode.PRODUCER_FENCED),
+        (Status.PREPARE_ABORT, False, 0, ErrorCode.CONCURRENT_TRANSACTIONS),
+        (Status.PREPARE_ABORT, True, 1, ErrorCode.CONCURRENT_TRANSACTIONS),
+        (Status.PREPARE_ABORT, True, 0, ErrorCode.CONCURRENT_TRANSACTIONS),
+        (Status.PREPARE_COMMIT, False, 1, ErrorCode.CONCURRENT_TRANSACTIONS),
+        (Status.PREPARE_COMMIT, False, 0, ErrorCode.CONCURRENT_TRANSACTIONS),
         (Status.PREPARE_COMMIT, True, 1, ErrorCode.CONCURRENT_TRANSACTIONS),
-        (Status.PREPARE_COMMIT, True, 0, ErrorCode.PRODUCER_FENCED),
+        (Status.PREPARE_COMMIT, True, 0, ErrorCode.CONCURRENT_TRANSACTIONS),
         (Status.ONGOING, True, 0, "raise"),
         (Status.ONGOING, False, 0, "raise"),
         (Status.ONGOING, True, 1, ErrorCode.PRODUCER_FENCED),

@@ -70,9 +70,7 @@ def _judge_raising(held: Transaction, ask: EndTransaction, wall: WallMillis) -> 
     if asker.producer_id != held.producer_id and not is_rotated:
         return Refusal(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
     if held.status in PREPARED:
-        if not is_repeated:
-            return FENCED
-        return BUSY if held.status is _ENDING[ask.commit] else _wrong_state(held, ask)
+        return BUSY  # also to the next end: who has its answer may go on before the markers are out
     if is_repeated and held.status in _ENDED.values():
         if held.status is _ENDED[ask.commit]:
             return Done(Producer(held.producer_id, held.epoch))
