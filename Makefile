@@ -25,7 +25,8 @@ $(SPARK): $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[spark]'
 	@touch $(SPARK)
 
-demo: $(READY)        ## the story: three brokers, records, a leader killed, nothing lost
+# Spark, for the last part of the story, only where it could run.
+demo: $(READY) $(if $(or $(JAVA_HOME),$(shell command -v java)),$(SPARK)) ## the story: three brokers, records, a leader killed, nothing lost
 	@$(BIN)/python -m demo
 
 up: $(READY)          ## three brokers in the foreground, from localhost:9092 on

@@ -1,4 +1,5 @@
-"""The story that `make demo` tells: three brokers, records, a leader killed, and nothing lost.
+"""The story that `make demo` tells: three brokers, records, a leader killed, nothing lost, and what
+pipelines on Spark say of it.
 
 Everything in it is real: processes of their own, files on disk, librdkafka as the client. It checks
 what it claims and exits 1 with the reason when a claim does not hold.
@@ -13,6 +14,7 @@ from typing import Final
 
 from cotidal.testing.cluster import ClusterFailed, ProcessCluster
 from demo.clients import PARTITION, TOPIC, Admin, Writer, read_back, write_to_the_leader_alone
+from demo.pipelines import tell_verdict
 from demo.telling import Failed, say, tell
 
 RECORDS: Final = 20_000
@@ -54,6 +56,7 @@ def run(cluster: ProcessCluster) -> None:
     tell(f"Node {leader} is back, has cut its tail and caught up: in sync again", seconds)
     tell(f"All {BROKERS} logs are equal, byte for byte")
     check(writer.acked, read_back(bootstrap), lonely)
+    tell_verdict(bootstrap, str(cluster.data))
 
     begun = time.perf_counter()
     status = cluster.stop()
@@ -115,7 +118,7 @@ def since(begun: float) -> float:
 def main() -> int:
     say("cotidal: a log that keeps what it acknowledged\n")
     begun = time.perf_counter()
-    cluster = ProcessCluster(BROKERS)
+    cluster = ProcessCluster(BROKERS, settings={"cotidal.events.enable": "true"})
     try:
         run(cluster)
     except (Failed, ClusterFailed) as failed:

@@ -18,11 +18,13 @@ if TYPE_CHECKING:
 JAVA_MIN: Final = 17
 LOCAL: Final = "local[*]"
 QUIET: Final = Path(__file__).with_name("log4j2.properties")
+BRIEF: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 GET_JAVA: Final = "`apt install openjdk-17-jre-headless`, or point JAVA_HOME at one"
 
 
-def start(name: str, *, master: str = LOCAL) -> SparkSession:
-    """``name``: what Spark's pages call it. Unusable where Spark cannot run."""
+def start(name: str, *, master: str = LOCAL, brief: bool = False) -> SparkSession:
+    """``name``: what Spark's pages call it. ``brief``: for a job of seconds, which is over before
+    the better compiler has paid for itself. Unusable where Spark cannot run."""
     fault = java_fault()
     if fault is not None:
         raise Unusable(fault)
@@ -32,10 +34,11 @@ def start(name: str, *, master: str = LOCAL) -> SparkSession:
         raise Unusable("pipelines run on Spark: install 'cotidal[spark]'") from None
     # The executors must have what we have: same Python, same packages.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    quiet = f"-Dlog4j2.configurationFile={QUIET.as_uri()}"
     builder = (
         SparkSession.builder.appName(name)
         .master(master)
-        .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={QUIET.as_uri()}")
+        .config("spark.driver.extraJavaOptions", f"{quiet} {BRIEF if brief else ''}")
         .config("spark.ui.showConsoleProgress", str(sys.stderr.isatty()).lower())
     )
     if master.startswith("local"):

@@ -1,0 +1,72 @@
+"""What Spark makes of the story: do the replicas agree, and what did replication go through?"""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+from typing import TYPE_CHECKING
+
+from cotidal.client.cluster import Cluster
+from demo.clients import TOPIC
+from demo.telling import Failed, tell
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def tell_verdict(bootstrap: str, data: str) -> None:
+    """Where Spark can run; else one sentence about what it would take."""
+    lacks = what_lacks()
+    if lacks is not None:
+        tell(f"The pipelines' verdict is left out: {lacks}")
+        return
+    from cotidal.spark.session import start
+
+    begun = time.perf_counter()
+    spark = start("cotidal demo", master="local[2]", brief=True)
+    tell("Spark is there, for the pipelines", time.perf_counter() - begun)
+    try:
+        _audit(spark, bootstrap, data)
+        _health(spark, bootstrap)
+    finally:
+        spark.stop()
+
+
+def what_lacks() -> str | None:
+    from cotidal.spark.session import java_fault
+
+    if importlib.util.find_spec("pyspark") is None:
+        return java_fault() or "install 'cotidal[spark]'"
+    return java_fault()
+
+
+def _audit(spark: SparkSession, bootstrap: str, data: str) -> None:
+    from cotidal.spark.audit.copies import log_directories, subjects
+    from cotidal.spark.audit.job import audit
+
+    begun = time.perf_counter()
+    with Cluster(bootstrap) as cluster:
+        found = subjects(cluster, [TOPIC], log_directories([data]))
+    report = audit(spark, found)
+    if not report.agreed:
+        raise Failed("; ".join(each.sentence for each in report.findings))
+    records = sum(each.records for each in report.totals)
+    tell(
+        f"audit: {records:,} records, the same in every replica, checksums and epochs right",
+        time.perf_counter() - begun,
+    )
+
+
+def _health(spark: SparkSession, bootstrap: str) -> None:
+    from cotidal.spark.health import so_far
+
+    begun = time.perf_counter()
+    mine = [row for row in so_far(spark, bootstrap).partitions if row.topic == TOPIC]
+    if not mine or not mine[0].elections or not mine[0].left:
+        raise Failed("the brokers' events do not tell of the election")
+    row = mine[0]
+    tell(
+        f"health: {row.elections} elections, {row.left} times out of the ISR and {row.joined} back,"
+        f" {row.under_replicated_s} s under-replicated, {row.records_cut} records cut",
+        time.perf_counter() - begun,
+    )
