@@ -85,6 +85,34 @@ def test_small_directories_are_made_one(
     assert len(rows(spark, tmp_path)) == len(before) + 1
 
 
+def test_a_topic_is_restored_as_it_was(
+    spark: Any, stream: Any, source: Any, new_topic: Any, write: Any, tmp_path: Path
+) -> None:
+    old, new = new_topic(partitions=2), new_topic(partitions=2)
+    for number in range(20):
+        write(
+            old,
+            [b"%d" % number, None],
+            partition=number % 2,
+            key=b"k%d" % (number % 3) if number % 4 else None,
+            timestamp=1_700_000_000_000 + number,
+            headers=[("n", b"%d" % number)] if number % 5 == 0 else [],
+        )
+    archive.archive(spark, stream(old), str(tmp_path))
+    archive.restore(spark, str(tmp_path), source()["kafka.bootstrap.servers"], topic=old, into=new)
+
+    def digests(topic: str) -> list[tuple[int, int, int]]:
+        options = source(
+            topic, includeHeaders="true", **{"kafka.isolation.level": "read_committed"}
+        )
+        table = spark.read.format("cotidal").options(**options).load()
+        return [tuple(row)[1:] for row in archive.digests(table).collect()]
+
+    kept = [tuple(row)[1:] for row in archive.digests(archive.read(spark, str(tmp_path))).collect()]
+    assert [each[:2] for each in kept] == [(0, 20), (1, 20)]
+    assert digests(old) == digests(new) == kept
+
+
 def test_what_is_no_archive_is_told(spark: Any, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="no archive"):
         archive.read(spark, str(tmp_path))

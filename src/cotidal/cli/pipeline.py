@@ -58,7 +58,7 @@ def spark_session(name: str, master: str) -> Iterator[SparkSession]:
             yield spark
         finally:
             spark.stop()
-    except SparkFailure as failure:
+    except (SparkFailure, FileNotFoundError) as failure:
         raise Failed(str(failure)) from failure
 
 
@@ -298,3 +298,43 @@ def archive(
         count = pipeline.read(spark, out).groupBy("topic").count().orderBy("topic").collect()
     for row in count:
         click.echo(f"{row.topic}: {row['count']:,} records in {out}")
+
+
+@run.command(
+    cls=Verb,
+    examples=(
+        ("into a new topic", "cotidal pipeline run restore orders --from archive --into orders-2"),
+    ),
+)
+@click.argument("topic")
+@click.option("--from", "path", required=True, help="The archive.")
+@click.option("--into", help="The topic to write to; default: the archived one's name.")
+@master_option
+@bootstrap_option
+def restore(topic: str, path: str, into: str | None, master: str, bootstrap: str) -> None:
+    """Write an archived topic to a topic again: same partitions, order, timestamps.
+
+    The topic must be there, with as many partitions. Readers with read_committed see all records
+    or none.
+    """
+    from cotidal.client.cluster import Cluster
+
+    into = into or topic
+    with Cluster(bootstrap) as cluster:
+        partitions = len(cluster.topic(into).partitions)
+    with spark_session("restore", master) as spark:
+        from pyspark.sql import functions as f
+
+        from cotidal.spark import archive as pipeline
+
+        kept = pipeline.read(spark, path).where(f.col("topic") == topic)
+        found = kept.agg(f.count("*").alias("records"), f.max("partition").alias("last")).first()
+        if found is None or not found.records:
+            raise Failed(f"{path} holds no records of '{topic}'")
+        if found.last >= partitions:
+            raise Failed(
+                f"'{into}' has {partitions} partitions, the archived topic {found.last + 1}:"
+                f" `cotidal topic alter {into} --partitions {found.last + 1}`"
+            )
+        pipeline.restore(spark, path, bootstrap, topic=topic, into=into)
+    click.echo(f"{found.records:,} records of '{topic}' are in '{into}'")

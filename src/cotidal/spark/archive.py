@@ -12,6 +12,7 @@ instead of them from the moment it has its name, so no record ever counts twice.
 once Spark has put its _SUCCESS into it.
 
 Records keep all that the source gives: key, value, headers, partition, offset, timestamp, epoch.
+``restore`` writes them to a topic again, through the exactly-once sink.
 """
 
 from __future__ import annotations
@@ -114,6 +115,46 @@ def merge(spark: SparkSession, path: str, *, files_each: int = 1) -> int:
     files.rename(MERGING, f"batches/{whole.name}")
     files.clear()
     return len(found)
+
+
+def restore(spark: SparkSession, path: str, bootstrap: str, *, topic: str, into: str) -> None:
+    """Write the records of a topic to another one, each to its old partition, in their order, with
+    their timestamps: all of them in one go, or none."""
+    from pyspark.sql import functions as f
+
+    (
+        read(spark, path)
+        .where(f.col("topic") == topic)
+        .repartition("partition")
+        .sortWithinPartitions("partition", "offset")
+        .select("key", "value", "headers", "partition", "timestamp")
+        .write.format("cotidal")
+        .mode("append")
+        .option("kafka.bootstrap.servers", bootstrap)
+        .option("topic", into)
+        .option("includeTimestamps", "true")
+        .save()
+    )
+
+
+def digests(records: DataFrame) -> DataFrame:
+    """By partition: how many records, and a number that is the same for the same keys, values,
+    headers and timestamps in the same order. Offsets do not count: markers take some."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
+
+    place = f.row_number().over(Window.partitionBy("topic", "partition").orderBy("offset"))
+    headers = f.to_json(f.col("headers"))  # a list of none and no list are the same
+    return (
+        records.select(
+            "topic",
+            "partition",
+            f.xxhash64("key", "value", headers, "timestamp", place).alias("hash"),
+        )
+        .groupBy("topic", "partition")
+        .agg(f.count("*").alias("records"), f.bit_xor("hash").alias("digest"))
+        .orderBy("topic", "partition")
+    )
 
 
 class _Files:
