@@ -77,7 +77,7 @@ def spark_session(name: str, master: str) -> Iterator[SparkSession]:
 @click.option(
     "--data",
     multiple=True,
-    type=click.Path(exists=True, file_okay=False),
+    type=click.Path(file_okay=False),
     help="Log directories, or what `up --data` keeps: files instead of asking their brokers.",
 )
 @master_option

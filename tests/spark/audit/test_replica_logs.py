@@ -92,3 +92,5 @@ def test_a_topic_that_is_not_there_is_told_with_its_nearest_name(client: Client)
 def test_a_directory_without_logs_is_told(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"no meta\.properties"):
         log_directories([str(tmp_path)])
+    with pytest.raises(FileNotFoundError, match="there is no directory"):
+        log_directories([str(tmp_path / "nowhere")])

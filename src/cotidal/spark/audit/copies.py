@@ -141,6 +141,8 @@ def log_directories(paths: Iterable[str]) -> dict[NodeId, list[str]]:
     """Whose directories these are. Each is a log directory, or holds some (as `up --data` does)."""
     found: dict[NodeId, list[str]] = {}
     for path in paths:
+        if not os.path.isdir(path):
+            raise FileNotFoundError(f"there is no directory {path}")
         inside = [os.path.join(path, name) for name in sorted(os.listdir(path))]
         mine = [each for each in (path, *inside) if os.path.exists(f"{each}/{META_PROPERTIES}")]
         if not mine:
