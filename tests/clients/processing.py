@@ -8,15 +8,16 @@ next one begins under the same transactional id, as a program does that is start
 from __future__ import annotations
 
 import asyncio
-import gc
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable
-from threading import Event, Thread
+from pathlib import Path
 from typing import Any, Final
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.structs import TopicPartition as AioTopicPartition
-from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka import Consumer, Producer
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # theirs, about how they read their files
@@ -29,10 +30,11 @@ TRANSACTION_MS: Final = 10_000
 SESSION_MS: Final = 6_000
 BATCH: Final = 20
 
-Loop = Callable[[str, str, str, Event], None]
+Loop = Callable[..., None]
+HOUSE: Final = Path(__file__).resolve().parents[2]
 
 
-def by_librdkafka(bootstrap: str, source: str, target: str, ended: Event) -> None:
+def by_librdkafka(bootstrap: str, source: str, target: str) -> None:
     group = f"group-of-{target}"
     settings: dict[str, Any] = {
         "bootstrap.servers": bootstrap,
@@ -55,7 +57,7 @@ def by_librdkafka(bootstrap: str, source: str, target: str, ended: Event) -> Non
     try:
         producer.init_transactions(PATIENCE_SECONDS)
         consumer.subscribe([source])
-        while not ended.is_set():
+        while True:
             got = [each for each in consumer.consume(BATCH, 0.3) if each.error() is None]
             if not got:
                 continue
@@ -72,7 +74,7 @@ def by_librdkafka(bootstrap: str, source: str, target: str, ended: Event) -> Non
         consumer.close()
 
 
-def by_aiokafka(bootstrap: str, source: str, target: str, ended: Event) -> None:
+def by_aiokafka(bootstrap: str, source: str, target: str) -> None:
     async def process() -> None:
         group = f"group-of-{target}"
         producer = AIOKafkaProducer(
@@ -92,7 +94,7 @@ def by_aiokafka(bootstrap: str, source: str, target: str, ended: Event) -> None:
         try:
             await producer.start()
             await consumer.start()
-            while not ended.is_set():
+            while True:
                 got = await consumer.getmany(timeout_ms=300, max_records=BATCH)
                 if not got:
                     continue
@@ -111,7 +113,7 @@ def by_aiokafka(bootstrap: str, source: str, target: str, ended: Event) -> None:
     asyncio.run(asyncio.wait_for(process(), None))
 
 
-def by_kafka_python(bootstrap: str, source: str, target: str, ended: Event) -> None:
+def by_kafka_python(bootstrap: str, source: str, target: str) -> None:
     group = f"group-of-{target}"
     producer = KafkaProducer(
         bootstrap_servers=bootstrap,
@@ -132,7 +134,7 @@ def by_kafka_python(bootstrap: str, source: str, target: str, ended: Event) -> N
         while not consumer.partitions_for_topic(source):
             consumer.poll(100)
         consumer.subscribe([source])
-        while not ended.is_set():
+        while True:
             got = consumer.poll(300, max_records=BATCH)
             if not got:
                 continue
@@ -154,32 +156,34 @@ LOOPS: Final[tuple[Loop, ...]] = (by_librdkafka, by_aiokafka, by_kafka_python)
 
 
 class Processing:
-    """A loop in a thread, begun again whenever it has failed."""
+    """A loop in a process of its own, which begins it again whenever it has failed."""
 
-    def __init__(self, loop: Loop, bootstrap: str, source: str, target: str) -> None:
-        self.failures: list[str] = []
-        self._loop = loop
-        self._given = (bootstrap, source, target)
-        self._ended = Event()
-        self._thread = Thread(target=self._go)
+    def __init__(self, loop: Loop, said: Path, *given: str) -> None:
+        self._said = said
+        self._command = [sys.executable, "-m", "tests.clients.processing", loop.__name__, *given]
+
+    @property
+    def failures(self) -> str:
+        return self._said.read_text()[-4_000:]
 
     def __enter__(self) -> Processing:
-        self._thread.start()
+        with self._said.open("w") as said:
+            self._process = subprocess.Popen(self._command, stdout=said, stderr=said, cwd=HOUSE)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        self._thread.join(60)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ResourceWarning)  # of what the libraries leave open
-            gc.collect()
-        assert not self._thread.is_alive(), f"it hangs; so far: {self.failures}"
+        self._process.kill()
+        self._process.wait(20)
 
-    def _go(self) -> None:
-        while not self._ended.is_set():
-            try:
-                self._loop(*self._given, self._ended)
-            except KafkaException as failure:
-                self.failures.append(str(failure))
-            except Exception as failure:  # of two other libraries, each with its own
-                self.failures.append(repr(failure))
+
+def main(name: str, *given: str) -> None:
+    loop = next(each for each in LOOPS if each.__name__ == name)
+    while True:
+        try:
+            loop(*given)
+        except Exception as failure:  # of three libraries, each with its own
+            print(repr(failure), flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
+from confluent_kafka import Producer
 
 from bench.apache_kafka import run_tool
 from bench.server import Recipe, Server, serving
@@ -51,3 +52,22 @@ def test_the_java_producer_commits_many_short_transactions(server: Server, topic
         *("--max-messages", str(RECORDS), "--timeout-ms", "30000"),
     )
     assert len(read.splitlines()) == RECORDS
+
+
+def test_no_transaction_hangs_by_the_word_of_kafkas_own_tool(server: Server, topic: str) -> None:
+    where = ("--bootstrap-server", server.bootstrap)
+    layout = ("--partitions", "3", "--replication-factor", "3")
+    assert run_tool("kafka-topics", *where, "--create", "--topic", topic, *layout).status == 0
+    producer = Producer(
+        {"bootstrap.servers": server.bootstrap, "transactional.id": topic, "log_level": 0}
+    )
+    producer.init_transactions(20)
+    producer.begin_transaction()
+    producer.produce(topic, b"v", partition=0)
+    assert producer.flush(20) == 0
+    for broker in ("1", "2", "3"):  # each tells of all its replicas, whoever leads them
+        asked = ("find-hanging", "--broker-id", broker, "--max-transaction-timeout", "0")
+        ended = run_tool("kafka-transactions", *where, *asked)
+        assert ended.status == 0, ended.err
+        assert topic not in ended.out, "its coordinator knows of it"
+    producer.abort_transaction(20)

@@ -13,12 +13,6 @@ from cotidal.core.coordinator import partition_of
 from real_cluster import QUICK, RealCluster
 from tests.clients.processing import LOOPS, Loop, Processing, by_kafka_python
 
-# kafka-python leaves a socket to the collector now and then, aiokafka a task.
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-]
-
 PARTITIONS = 3
 RECORDS = 120
 """More, before each kill."""
@@ -90,7 +84,8 @@ def test_every_record_is_processed_once_whoever_is_killed(tmp_path: Path, loop: 
         cluster.create("orders", PARTITIONS)
         cluster.create("copies", PARTITIONS)
         orders, copies = Orders(cluster.bootstrap), Copies(cluster.bootstrap)
-        with Processing(loop, cluster.bootstrap, "orders", "copies") as processing:
+        said = tmp_path / "processing.txt"
+        with Processing(loop, said, cluster.bootstrap, "orders", "copies") as processing:
             orders.write(RECORDS)
             copies.until(RECORDS // 2, processing)
             for victim in ("transaction", "group", "leader"):

@@ -95,6 +95,7 @@ TXN_COMMITTED: Final = "a transaction told committed"
 TXN_ABORTED: Final = "a transaction told aborted"
 TXN_GIVEN_UP: Final = "a transaction given up by its producer"
 TXN_STALLED: Final = "a processor that stands still"
+TXN_LINGERS: Final = "a transaction that goes on while its processor joins again"
 TXN_ZOMBIE: Final = "a transaction whose processor has another life"
 
 SITUATIONS: Final = (
@@ -153,6 +154,13 @@ SITUATIONS: Final = (
     Situation(WIPED, "wiped"),
     Situation(LIED_TO, "lying"),
     Situation(LOG_OFFLINE, "bad-disks"),
+    Situation(TXN_COMMITTED, "eos"),
+    Situation(TXN_ABORTED, "eos"),
+    Situation(TXN_GIVEN_UP, "eos"),
+    Situation(TXN_STALLED, "eos"),
+    Situation(TXN_LINGERS, "eos"),
+    Situation(TXN_ZOMBIE, "eos"),
+    Situation(OFFSETS_UNSTABLE, "eos"),
 )
 """Every corner, in the order of a run's life. "Written, but the ISR is short" (20) is not among
 them: a leader here moves the high watermark and looks at its ISR in one step, so nobody gets it."""

@@ -4,10 +4,11 @@
               holder of its transactional id, which fences whatever it left behind
     working   some input is read, and an Attempt copies it to every output partition and commits
               how far it has read; some are aborted, and some stand still for longer than sessions
-              and transactions last, while nobody heartbeats
+              and transactions last, with heartbeats or without
 
-When it loses its place, its attempt is given up; half of them go on by themselves, as the zombie
-of a process that does not know yet.
+When it loses its place, its attempt is given up; or it goes on by itself, as the zombie of a
+process that does not know yet; or it lingers, while its process joins the group again: that one
+goes on when the attempt has ended, as the same producer.
 """
 
 from __future__ import annotations
@@ -71,6 +72,10 @@ class Processor(GroupMember):
         self._holder: Holder | None = None
         """Who it is as a producer; None: nobody yet, or nobody any more."""
         self._attempt: Attempt | None = None
+        self._lingering: Attempt | None = None
+        """Of the generation before, and not ended."""
+        self._awaits = False
+        """For that, before it asks what is committed."""
         self._finding = False
         self._stalled_until = 0
 
@@ -129,6 +134,9 @@ class Processor(GroupMember):
     # Becoming the holder of its transactional id
 
     def _join(self) -> None:
+        if self._attempt is not None and self.draw(2):
+            self.probes.see(seen.TXN_LINGERS)
+            self._lingering, self._attempt = self._attempt, None
         self._let_go()
         super()._join()
 
@@ -146,6 +154,9 @@ class Processor(GroupMember):
                 attempt.cancel()
 
     def _fetch(self) -> None:
+        self._awaits = self._lingering is not None
+        if self._awaits:
+            return  # it asks when that has ended
         if self._holder is None:
             self._init(self._life)
         else:
@@ -177,7 +188,8 @@ class Processor(GroupMember):
     def stall(self, attempt: Attempt, duration_us: int) -> None:
         if attempt is self._attempt:
             self.probes.see(seen.TXN_STALLED)
-            self._stalled_until = self.world.now + duration_us
+            if self.draw(2):
+                self._stalled_until = self.world.now + duration_us
 
     def _beat(self, life: int) -> None:
         wait = self._stalled_until - self.world.now
@@ -237,6 +249,8 @@ class Processor(GroupMember):
         reached = last.offset + 1
         if committed:
             self._ledger.on_committed(self._group, last.partition, reached)
+        if attempt is self._lingering:
+            self._on_lingered(after)
         if attempt is not self._attempt:
             return
         self._attempt = None
@@ -247,6 +261,8 @@ class Processor(GroupMember):
 
     def on_given_up(self, attempt: Attempt, error: ErrorCode) -> None:
         self.probes.see(seen.TXN_GIVEN_UP)
+        if attempt is self._lingering:
+            self._on_lingered(None)
         if attempt is not self._attempt:
             return
         self._attempt = self._holder = None
@@ -258,6 +274,12 @@ class Processor(GroupMember):
         self.settled = self._works = False
         if self._coordinator is not None:  # else: it asks again when that is found
             self._life += 1
+            self._fetch()
+
+    def _on_lingered(self, after: Holder | None) -> None:
+        self._lingering = None
+        self._holder = after
+        if self._awaits and self._coordinator is not None:
             self._fetch()
 
 
