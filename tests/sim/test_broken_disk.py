@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -13,6 +13,7 @@ from cotidal.sim.disk import DiskFault
 from cotidal.sim.plan import PLANS, Plan
 from cotidal.sim.run import Run
 from cotidal.values import NodeId, TopicPartition
+from simulated import go_through
 
 ORDERS = TopicPartition("orders", 0)
 CLUSTER = PLANS["calm"]._replace(
@@ -23,11 +24,6 @@ CLUSTER = PLANS["calm"]._replace(
     },
 )
 LONE = CLUSTER._replace(nodes=1, replication=1, min_isr=1)
-
-
-def go_through(one: Run, waits: Iterator[int]) -> None:
-    for micros in waits:
-        one.world.run_for(micros)
 
 
 def begun(plan: Plan, seed: int = 7) -> Run:

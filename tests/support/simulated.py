@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from cotidal.sim.agenda import SECOND
 from cotidal.sim.checkers.window import hosted_by, leads_quorum
 from cotidal.sim.plan import PLANS
@@ -12,10 +14,16 @@ from cotidal.values import TopicPartition
 ORDERS = TopicPartition("orders", 0)
 
 
+def go_through(run: Run, waits: Iterator[int]) -> None:
+    """One part of a run's course: between its steps so much time passes."""
+    for micros in waits:
+        run.world.run_for(micros)
+
+
 def calm_run(seconds: int = 2) -> Run:
     """Records are written and read; no fault, no administrator."""
     run = Run(1, PLANS["calm"]._replace(admin_gap_ms=0))
-    run._set_up()
+    go_through(run, run._set_up())
     run.world.run_for(seconds * SECOND)
     return run
 

@@ -12,6 +12,7 @@ from cotidal.sim.plan import PLANS
 from cotidal.sim.run import Run
 from cotidal.sim.trace import Trace
 from cotidal.values import NodeId, TopicPartition
+from simulated import go_through
 
 CALM = PLANS["calm"]
 TWO = NodeId(2)
@@ -20,7 +21,7 @@ TWO = NodeId(2)
 def begun(*lines: str) -> Run:
     """A cluster whose workload has begun, with a schedule under way."""
     run = Run(1, CALM, schedule=tuple(parse_command(line) for line in lines))
-    run._set_up()
+    go_through(run, run._set_up())
     run.world.run_for(2 * SECOND)
     run.nemesis.begin()
     return run

@@ -13,13 +13,14 @@ from cotidal.sim.checkers.window import consumer_groups_of
 from cotidal.sim.plan import PLANS
 from cotidal.sim.run import Run
 from cotidal.sim.violation import Violation
+from simulated import go_through
 
 
 @pytest.fixture(scope="module")
 def run() -> Run:
     """Members in their groups, before the first of them leaves."""
     run = Run(1, PLANS["consumers"]._replace(faults={}, duties={}))
-    run._set_up()
+    go_through(run, run._set_up())
     for member in run.members:
         member.restless = False
     run.world.run_for(4 * SECOND)

@@ -11,13 +11,14 @@ from cotidal.sim.checkers.liveness import missing
 from cotidal.sim.plan import PLANS
 from cotidal.sim.run import Run
 from cotidal.sim.violation import Violation
+from simulated import go_through
 
 
 @pytest.fixture(scope="module")
 def run() -> Run:
     """Members in their groups, before the first of them leaves."""
     run = Run(1, PLANS["groups"]._replace(faults={}, duties={}))
-    run._set_up()
+    go_through(run, run._set_up())
     run.world.run_for(2 * SECOND)
     assert all(member.settled for member in run.members)
     return run

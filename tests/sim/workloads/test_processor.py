@@ -11,15 +11,15 @@ from cotidal.sim.agenda import SECOND
 from cotidal.sim.checkers.window import transactions_of
 from cotidal.sim.plan import PLANS, plan_named, with_processors
 from cotidal.sim.run import Run
+from simulated import go_through
 
 
 @pytest.fixture(scope="module")
 def run() -> Run:
     """All that was written is processed, and nothing more is written."""
     run = Run(1, with_processors(PLANS["calm"])._replace(seconds=4))
-    run._set_up()
-    run._endure()
-    run._heal()
+    for waits in (run._set_up(), run._endure(), run._heal()):
+        go_through(run, waits)
     return run
 
 
@@ -28,7 +28,7 @@ def test_what_is_written_is_processed_in_transactions_of_both_kinds(run: Run) ->
         assert situation in run.probes.seen
     assert {processor._raises for processor in run.processors} == {False, True}
     assert not list(run._missing())
-    run._read_all()
+    go_through(run, run._read_all())
     assert run.transactions.committed > 10
 
 
