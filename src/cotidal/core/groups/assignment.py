@@ -9,7 +9,6 @@ from __future__ import annotations
 from cotidal.core.coordinator import Tell, Waiter, Write
 from cotidal.core.groups.asks import Sync, Synced
 from cotidal.core.groups.group import ClassicGroup, State
-from cotidal.core.groups.image import group_record
 from cotidal.core.groups.rebalance import hand_out, prepare, refuse_sync
 from cotidal.core.groups.state import SYNCING, Assigned, Groups
 from cotidal.errors import ErrorCode, Refusal
@@ -34,8 +33,8 @@ def sync(groups: Groups, ask: Sync, waiter: Waiter) -> None:
     if group.leader == member.id:
         given = dict(ask.assignments)
         assignments = {each: given.get(each, b"") for each in group.members}
-        record = group_record(group.id, group.record(assignments))
-        groups.acts.append(Write((record,), Assigned(group.id, group.generation, assignments)))
+        records = groups.classic_records(group.id, group.record(assignments))
+        groups.acts.append(Write(records, Assigned(group.id, group.generation, assignments)))
 
 
 def _refuse(group: ClassicGroup, ask: Sync) -> ErrorCode | None:

@@ -31,9 +31,7 @@ from cotidal.core.groups.asks import (
     Sync,
 )
 from cotidal.core.groups.consumer import classic_members, conversion, heartbeat, leaving, sessions
-from cotidal.core.groups.consumer.records import group_tombstones
 from cotidal.core.groups.group import ClassicGroup
-from cotidal.core.groups.offsets import write_away
 from cotidal.core.groups.state import (
     JOINING,
     SYNCING,
@@ -193,8 +191,7 @@ def _ask_member(groups: Groups, ask: Join | Sync | Beat | Leave, waiter: Waiter)
     """What members of the classic protocol ask, whichever kind of group they are in."""
     group = groups.consumer_group(ask.group_id)
     if group is not None and isinstance(ask, Join) and not group.members:
-        write_away(groups, group_tombstones(group), NoMore())  # nobody is in it: it makes way
-        group = None
+        group = None  # it makes way
     match ask:
         case Beat():
             if group is None:

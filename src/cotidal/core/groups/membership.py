@@ -14,7 +14,6 @@ from __future__ import annotations
 from cotidal.core.coordinator import Tell, Waiter, Write
 from cotidal.core.groups.asks import Beat, Beaten, Join, JoinRefused, Leave, Leaver, Left
 from cotidal.core.groups.group import ClassicGroup, Member, State
-from cotidal.core.groups.image import group_record
 from cotidal.core.groups.rebalance import (
     NEW_MEMBER_JOIN_TIMEOUT_MS,
     complete_if_all_joined,
@@ -42,6 +41,9 @@ def join(groups: Groups, ask: Join, waiter: Waiter) -> None:
             refused = ErrorCode.GROUP_MAX_SIZE_REACHED
         else:
             group = ClassicGroup(ask.group_id, groups.at.wall)
+            before = groups.image.consumers.get(ask.group_id)
+            if before is not None:
+                group.generation = before.epoch  # generations go on from its epochs
     if refused is None and group is not None:
         refused = _refuse_member(groups, group, ask)
     if refused is not None or group is None:
@@ -172,7 +174,7 @@ def _replace(
     if group.state is State.STABLE and group.choose_protocol() == group.protocol:
         held = {each.id: each.assignment for each in group.members.values()}
         then = Replaced(group.id, member.id, waiter, ask.may_skip_assignment)
-        groups.acts.append(Write((group_record(group.id, group.record(held)),), then))
+        groups.acts.append(Write(groups.classic_records(group.id, group.record(held)), then))
     else:
         # While assignments are awaited the leader may be assigning to the old id: all join again.
         prepare_or_complete(groups, group)

@@ -15,7 +15,6 @@ from typing import Final
 from cotidal.core.coordinator import Tell, Waiter, Write
 from cotidal.core.groups.asks import Joined, JoinRefused, Synced
 from cotidal.core.groups.group import ClassicGroup, Member, State
-from cotidal.core.groups.image import group_record
 from cotidal.core.groups.state import JOINING, SYNCING, Groups, NoMore
 from cotidal.errors import ErrorCode, Refusal
 from cotidal.values import Millis
@@ -122,7 +121,7 @@ def _become_empty(groups: Groups, group: ClassicGroup) -> None:
     group.leader = None
     group.learn_topics()
     group.enter(State.EMPTY, groups.at.wall)
-    groups.acts.append(Write((group_record(group.id, group.record({})),), NoMore()))
+    groups.acts.append(Write(groups.classic_records(group.id, group.record({})), NoMore()))
 
 
 def on_sync_timed_out(groups: Groups, group: ClassicGroup) -> None:

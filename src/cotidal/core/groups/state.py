@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple, TypeAlias
 
-from cotidal.core.coordinator import Act, Moment, Waiter
+from cotidal.core.coordinator import Act, KeyedRecord, Moment, Waiter
 from cotidal.core.groups.consumer.group import ConsumerGroup
 from cotidal.core.groups.consumer.pattern import Pattern
+from cotidal.core.groups.consumer.records import group_tombstones
 from cotidal.core.groups.group import ClassicGroup
-from cotidal.core.groups.image import GroupsImage
+from cotidal.core.groups.image import GroupsImage, group_record
 from cotidal.core.groups.surroundings import Surroundings
 from cotidal.core.groups.timers import Timers
 from cotidal.core.machine import Entropy
+from cotidal.messages.records.group import GroupMetadataValue
 from cotidal.values import Millis, WallMillis
 
 JOINING: Final = "\0joining"
@@ -121,6 +123,12 @@ class Groups:
     def consumer_group(self, group_id: str) -> ConsumerGroup | None:
         """A group that is one of the consumer protocol, and not of the classic one."""
         return None if group_id in self.live else self.image.consumers.get(group_id)
+
+    def classic_records(self, group_id: str, value: GroupMetadataValue) -> tuple[KeyedRecord, ...]:
+        """A classic group, in the place of one of the consumer protocol that nobody was in."""
+        known = self.image.consumers.get(group_id)
+        gone = () if known is None else tuple(group_tombstones(known))
+        return (*gone, group_record(group_id, value))
 
     def exists(self, group_id: str) -> bool:
         image = self.image

@@ -289,15 +289,28 @@ def test_empty_groups_make_way_for_the_other_kind_and_offsets_stay():
     settle(member)
     member.leave()
     bench.commit_offset(7)
+    assert bench.ask(join("ghost")).error is ErrorCode.UNKNOWN_MEMBER_ID
     (joined,) = bench.stable()
-    assert bench.state() == "Stable"
+    assert (bench.state(), joined.generation) == ("Stable", 3), "it goes on from the epoch"
     assert error_of(described(bench)) is ErrorCode.GROUP_ID_NOT_FOUND
     bench.leave(joined.member_id)
     assert bench.state() == "Empty"
-    settle(Consumer(bench, "b"))
+    other = Consumer(bench, "b")
+    settle(other)
+    assert other.epoch == 5, "and from the generation"
     assert bench.state() is ErrorCode.GROUP_ID_NOT_FOUND
     assert described(bench.move()).state == "Stable"
     assert bench.offset() == 7
+
+
+def test_a_group_that_makes_way_is_there_until_the_other_one_is_written():
+    bench = consumers()
+    member = Consumer(bench, "a")
+    settle(member)
+    member.leave()
+    joining = bench.join_new()
+    assert joining not in bench.answers
+    assert described(bench.move()).state == "Empty"
 
 
 def test_subscriptions_are_read_in_all_versions():

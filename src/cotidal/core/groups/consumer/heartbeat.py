@@ -157,8 +157,10 @@ def _group_of(groups: Groups, ask: ConsumerBeat) -> Draft | Refusal:
         return Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"group '{ask.group_id}' {kind}")
     if classic is None:
         return Draft(ConsumerGroup(ask.group_id))
-    if classic.is_abandoned:  # it makes way
-        return Draft(ConsumerGroup(ask.group_id), before=(group_record(ask.group_id, None),))
+    if classic.is_abandoned:  # it makes way, and epochs go on from its generations
+        group = ConsumerGroup(ask.group_id)
+        group.epoch = classic.generation
+        return Draft(group, before=(group_record(ask.group_id, None),))
     return upgraded(groups, classic)
 
 
