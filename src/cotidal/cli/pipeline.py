@@ -176,26 +176,27 @@ def health(
     if follow and out is None:
         raise Failed("--follow needs --out, where it keeps how far it has got", status=2)
     with Cluster(bootstrap) as cluster:
-        if cluster.metadata([TOPIC]).topic(TOPIC) is None:
+        found = cluster.metadata([TOPIC]).topic(TOPIC)
+        if found is None or not found.partitions:
             raise Failed(f"there is no topic {TOPIC}: set cotidal.events.enable=true")
     with spark_session("health", master) as spark:
         from cotidal.spark import health as pipeline
 
         if out is not None and follow:
-            told = print_windows_json if as_json else print_windows
+            show = print_windows_json if as_json else print_windows
             with suppress(KeyboardInterrupt):
-                pipeline.follow(spark, bootstrap, out, window=window, on_windows=told)
+                pipeline.follow(spark, bootstrap, out, window=window, on_windows=show)
             return
-        found = pipeline.so_far(spark, bootstrap)
+        told = pipeline.so_far(spark, bootstrap)
     if as_json:
         print_json(
             {
                 name: [row.asDict(recursive=True) for row in rows]
-                for name, rows in found._asdict().items()
+                for name, rows in told._asdict().items()
             }
         )
     else:
-        tell_health(found)
+        tell_health(told)
 
 
 HEALTH_COLUMNS = (

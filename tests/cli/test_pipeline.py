@@ -1,0 +1,73 @@
+"""``cotidal pipeline``: what it says before Spark is started, and what it makes of a report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cotidal.cli.main import run
+from cotidal.cli.pipeline import tell
+from cotidal.spark.audit.findings import Finding, Kind
+from cotidal.testing.cluster import Cluster
+
+pytest.importorskip("pyarrow")
+
+
+@pytest.fixture(scope="module")
+def bootstrap() -> object:
+    with Cluster(1) as cluster:
+        yield cluster.bootstrap
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "sentence"),
+    [
+        (("audit", "--topic", "nowhere"), 1, "topic 'nowhere' does not exist"),
+        (("audit", "--data", "nowhere"), 1, "there is no directory nowhere"),
+        (("health",), 1, "set cotidal.events.enable=true"),
+        (("health", "--follow"), 2, "--follow needs --out"),
+        (("archive", "--out", "x"), 2, "name a topic, or --merge"),
+        (("archive", "nowhere", "--out", "x"), 1, "topic 'nowhere' does not exist"),
+        (("restore", "nowhere", "--from", "x"), 1, "topic 'nowhere' does not exist"),
+    ],
+)
+def test_what_cannot_be_done_is_told_in_a_sentence(
+    bootstrap: str,
+    capsys: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...],
+    status: int,
+    sentence: str,
+) -> None:
+    assert run(["pipeline", "run", *arguments, "--bootstrap", bootstrap]) == status
+    assert sentence in capsys.readouterr().err
+
+
+def test_a_machine_without_java_is_told_how_to_get_it(
+    bootstrap: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert run(["pipeline", "run", "audit", "--bootstrap", bootstrap]) == 1
+    told = capsys.readouterr().err
+    assert "Spark needs Java 17 or newer" in told
+    assert len(told.splitlines()) == 1
+
+
+def test_a_report_names_partitions_brokers_and_its_verdict(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    from cotidal.spark.audit.job import Report, Total
+
+    total = Total("orders", 0, 3, 1_200, 4_096, 1_200)
+    tell(Report((total,), (), 0))
+    told = capsys.readouterr().out
+    assert "orders-0" in told
+    assert "agreed: 1,200 records" in told
+    finding = Finding(Kind.DAMAGED, "orders", 0, 2, 60, 1, "the log is damaged at offset 60")
+    tell(Report((total,), (finding,), 0))
+    told = capsys.readouterr().out
+    assert "orders-0, broker 2: the log is damaged at offset 60" in told
+    assert "agreed" not in told
