@@ -78,7 +78,13 @@ def victim_of(cluster: RealCluster, what: str) -> int:
     return int(partitions[partition_of("group-of-copies", len(partitions))].leader)
 
 
-@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize(
+    "loop",
+    [
+        pytest.param(each, marks=[pytest.mark.slow] if number else [])
+        for number, each in enumerate(LOOPS)
+    ],
+)
 def test_every_record_is_processed_once_whoever_is_killed(tmp_path: Path, loop: Loop) -> None:
     with RealCluster(tmp_path) as cluster:
         cluster.create("orders", PARTITIONS)
