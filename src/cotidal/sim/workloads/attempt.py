@@ -33,13 +33,13 @@ from cotidal.messages.rpc.txn_offset_commit import (
 )
 from cotidal.sim import probes as seen
 from cotidal.sim.agenda import MS, SECOND
+from cotidal.sim.network import Address
 from cotidal.sim.workloads.transaction_ledger import COPIES, COPIES_PARTITIONS, Fact
 from cotidal.values import TopicPartition
 from cotidal.wire.batch import read_batches
 from cotidal.wire.records import Record, build_batch
 
 if TYPE_CHECKING:
-    from cotidal.sim.network import Address
     from cotidal.sim.workloads.processor import Processor
 
 TRIES_MAX: Final = 60
