@@ -34,7 +34,7 @@ class Result(NamedTuple):
     failed: tuple[Failure, ...]
     skipped: int
     commit: str
-    """Of this product; with a + if it was changed since."""
+    """The last one that changed the product; with a + if it was changed since."""
 
     @property
     def suite(self) -> tuple[str, str]:

@@ -75,8 +75,7 @@ def judged(
 ) -> tuple[Result, dict[str, str]]:
     """The row for the table, and what failed here without a known reason.
 
-    ``known``: pattern of a name -> why it fails here. A test that a known one is part of (Go's
-    subtests) has its own name in the pattern, or none.
+    ``known``: pattern of a whole name -> why it fails here.
     """
 
     def why(name: str) -> str | None:
@@ -96,5 +95,9 @@ def judged(
 
 
 def _commit() -> str:
-    ended = run(("git", "describe", "--always", "--dirty=+", "--exclude=*"), 30, where=ROOT)
-    return ended.stdout.strip() if ended.returncode == 0 else "no commit"
+    """The last one that changed the product."""
+    last = run(("git", "log", "-1", "--format=%h", "--", "src"), 30, where=ROOT)
+    if last.returncode:
+        return "no commit"
+    changed = run(("git", "status", "--porcelain", "--", "src"), 30, where=ROOT).stdout
+    return last.stdout.strip() + ("+" if changed else "")

@@ -55,6 +55,7 @@ const newTopic = async (name) => {
   await withAdmin((admin) =>
     admin.createTopics({ topics: [{ topic, numPartitions: PARTITIONS, replicationFactor: 3 }] })
   )
+  await pause(2_000) // Kafka's brokers do not all know of it yet, and kafkajs gives up on them
   return topic
 }
 
