@@ -53,12 +53,12 @@ Python can go down."""
 PATTERN_REPEAT_MAX: Final = 1_000
 """Of ``x{n}``: RE2's bound."""
 
-PATTERN_PLACES_MAX: Final = 2_000
+PATTERN_PLACES_MAX: Final = 500
 """Places of an expression: what one character can cost while nothing about it is remembered, about
-1 ms. ``.{249}``, as long as a name can be, has 250."""
+a tenth of a millisecond. ``.{249}``, as long as a name can be, has 250."""
 
 PATTERN_MOVES_MAX: Final = 5_000
-"""Moves of one expression that are remembered; then it begins anew."""
+"""Moves of one expression that are remembered, about; then it begins anew."""
 
 PATTERNS_KEPT_MAX: Final = 1_000
 """Compiled expressions of one coordinator; then it begins anew."""

@@ -321,7 +321,7 @@ _END: Final = 0
 class Pattern:
     """A compiled expression."""
 
-    __slots__ = ("_begin", "_moves", "_places", "text")
+    __slots__ = ("_begin", "_known", "_moves", "_places", "_sets", "text")
 
     def __init__(self, text: str) -> None:
         """Raises BadPattern."""
@@ -329,22 +329,34 @@ class Pattern:
             raise BadPattern(f"it is longer than {PATTERN_LENGTH_MAX} characters")
         self.text = text
         self._places: list[_Place] = [_Fork(())]
-        self._moves: dict[tuple[_Places, str], _Places] = {}
+        self._moves: dict[tuple[int, str], int] = {}
+        """From one set of places to the next, by their numbers."""
+        self._sets: list[_Places] = []
+        self._known: dict[_Places, int] = {}
         first = self._lay(_Parser(text).parse(), _END)
         self._begin = self._reach((first,), start=True, end=False)
 
     def matches(self, name: str) -> bool:
-        at = self._begin
         if not name:
-            return self._ends(self._reach(at, start=True, end=True))
+            return _END in self._reach(self._begin, start=True, end=True)
+        if len(self._moves) >= PATTERN_MOVES_MAX:
+            self._moves.clear()
+            self._sets.clear()
+            self._known.clear()
+        at = self._number(self._begin)
         for char in name:
-            at = self._move(at, char)
-            if not at:
+            known = self._moves.get((at, char))
+            at = self._move(at, char) if known is None else known
+            if not self._sets[at]:
                 return False
-        return self._ends(self._reach(at, start=False, end=True))
+        return _END in self._reach(self._sets[at], start=False, end=True)
 
-    def _ends(self, at: _Places) -> bool:
-        return _END in at
+    def _number(self, places: _Places) -> int:
+        found = self._known.get(places)
+        if found is None:
+            found = self._known[places] = len(self._sets)
+            self._sets.append(places)
+        return found
 
     def _add(self, place: _Place) -> int:
         if len(self._places) >= PATTERN_PLACES_MAX:
@@ -396,17 +408,12 @@ class Pattern:
                 todo.append(place.to)
         return tuple(sorted(found))
 
-    def _move(self, at: _Places, char: str) -> _Places:
-        known = self._moves.get((at, char))
-        if known is not None:
-            return known
+    def _move(self, at: int, char: str) -> int:
         steps = tuple(
             place.to
-            for place in (self._places[each] for each in at)
+            for place in (self._places[each] for each in self._sets[at])
             if isinstance(place, _Step) and char in place.of
         )
-        reached = self._reach(steps, start=False, end=False)
-        if len(self._moves) >= PATTERN_MOVES_MAX:
-            self._moves.clear()
+        reached = self._number(self._reach(steps, start=False, end=False))
         self._moves[at, char] = reached
         return reached
