@@ -91,6 +91,9 @@ class CompileHook(BuildHookInterface[Any]):
         return NEEDS if _is_wanted() else []
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        if version != "editable":  # the stories that the page plays; beside the source otherwise
+            scripts = Path(self.root) / "tests" / "scripts"
+            build_data["force_include"][str(scripts)] = f"{PACKAGE}/console/scripts"
         if not _is_wanted() or version == "editable":
             return
         self._work = Path(tempfile.mkdtemp(prefix="cotidal-compiled-"))

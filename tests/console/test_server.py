@@ -96,9 +96,11 @@ def test_a_server_that_comes_back_finds_the_same_run(open_page, errors):
         page.wait_for_selector("#banner:has-text('The server is gone')")
         made = PageServer("--port", port)
         page.wait_for_selector("#banner:has-text('Connected again')")
-        page.wait_for_timeout(500)
-        after = page.evaluate("cotidal.store.picture")
-        assert after == before
+        for _ in range(300):
+            if page.evaluate("cotidal.store.picture.now_us") == before["now_us"]:
+                break
+            page.wait_for_timeout(100)
+        assert page.evaluate("cotidal.store.picture") == before
         page.context.close()
     finally:
         made.stop()

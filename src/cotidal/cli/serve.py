@@ -47,8 +47,13 @@ def serve(
     script: str | None,
 ) -> None:
     """Open the simulator as a page: see the protocol, break it, understand it."""
-    from cotidal.console.stories import names
-    from cotidal.console.worlds import WORLDS
+    try:
+        from cotidal.console.stories import names
+        from cotidal.console.worlds import WORLDS
+    except TypeError:  # its worlds derive from classes of the simulator, which are closed there
+        raise Failed(
+            "the page runs on the plain build of cotidal, not on the compiled one"
+        ) from None
 
     start = {"seed": str(seed), "nodes": str(nodes)}
     if story is not None:

@@ -9,7 +9,7 @@ change in one (say, another fault) does not shift a number of the others.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 from cotidal.core.machine import Entropy
 from cotidal.messages.records.quorum import Endpoint as VoterEndpoint
@@ -47,7 +47,7 @@ class Shape(NamedTuple):
 
 
 class World(Watcher):
-    network_class: type[Network] = Network
+    network_class: ClassVar[type[Network]] = Network
     """Whoever wants to see what travels has one of its own (console/tap.py)."""
 
     def __init__(self, seed: int, shape: Shape, trace: Trace | None = None) -> None:
