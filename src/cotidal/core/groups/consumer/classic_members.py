@@ -179,7 +179,7 @@ def beat(groups: Groups, group: ConsumerGroup, ask: Beat, waiter: Waiter) -> Non
 
 def _must_rejoin(group: ConsumerGroup, member_id: str) -> bool:
     told = group.current_of(member_id)
-    if told.epoch < group.epoch or told.state is MemberState.UNREVOKED:
+    if told.epoch < group.epoch:  # as it is while it has something to give up
         return True
     return told.state is MemberState.UNRELEASED and not group.waits_in_vain(member_id)
 
