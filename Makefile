@@ -80,7 +80,7 @@ bench: $(READY)       ## one table: cotidal beside Apache Kafka (where Java and 
 lab: $(READY)         ## which acknowledged records are lost, by settings: one table, lab.svg
 	@$(BIN)/cotidal sim lab compare --plot lab.svg $(ARGS)
 
-interop: $(READY)     ## Kafka's own tools and classes, other people's client suites (Java 17, Maven; Go, Node)
+interop: $(SPARK)     ## Kafka's own tools and classes, other people's client suites (Java 17, Maven; Go, Node)
 	@COTIDAL_CLIENT_RESULTS=1 $(PYTEST) -m interop tests/interop $(ARGS); status=$$?; \
 	  $(BIN)/python tools/reference_pages.py; exit $$status
 

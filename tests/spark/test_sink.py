@@ -17,7 +17,7 @@ from cotidal.spark.memory import fence, recall, settle, transactional_id
 from cotidal.spark.options import SinkOptions, parse_sink, parse_source
 from cotidal.spark.planning import plan_batch
 from cotidal.spark.reading import read_range
-from cotidal.spark.sink import StreamWriter, Wrote, check_sink, write_task
+from cotidal.spark.sink import BatchWriter, StreamWriter, Wrote, check_sink, write_task
 from cotidal.spark.source import CotidalSource
 
 QUERY = "0d1f"
@@ -218,6 +218,21 @@ def test_what_a_failed_job_wrote_is_never_seen(new_topic: Any, sink: Any, read: 
     stream.abort([wrote, None], 0)
     run(options, [table(b"c")], [table(b"d")], query=topic)
     assert sorted(values(read(topic))) == [b"c", b"d"]
+
+
+def test_a_batch_write_that_says_who_it_is_writes_once(
+    new_topic: Any, sink: Any, read: Any
+) -> None:
+    """As within foreachBatch: the same job and version again, after a crash."""
+    topic = new_topic()
+    for version in (0, 0, 1, 1):
+        options = sink(topic, txnAppId=f"{topic}-app", txnVersion=str(version))
+        writer = BatchWriter(options)
+        wrote = write_task(options, writer._job, 0, iter([table(b"%d" % version)]))
+        writer.commit([wrote])
+    assert values(read(topic)) == [b"0", b"1"]
+    with pytest.raises(WrongOption, match="go together"):
+        sink(topic, txnAppId="a")
 
 
 def test_a_memory_is_of_the_last_batch(client: Client, new_topic: Any, sink: Any) -> None:

@@ -344,7 +344,7 @@ def parse_seconds(name: str, text: str | None, default: float) -> float:
 
 # The sink
 
-SINK_OPTIONS: Final = ("topic", "delivery", "includeTimestamps")
+SINK_OPTIONS: Final = ("topic", "delivery", "includeTimestamps", "txnAppId", "txnVersion")
 SINK_KAFKA: Final = (
     "kafka.batch.size",
     "kafka.compression.type",
@@ -366,6 +366,9 @@ class SinkOptions(NamedTuple):
     batch_bytes: int
     transaction_timeout_ms: int
     timeout_s: float
+    job: str | None
+    """txnAppId: who writes, over many jobs; with it ``batch``, which grows from job to job."""
+    batch: int
 
 
 def parse_sink(options: Mapping[str, str]) -> SinkOptions:
@@ -383,6 +386,9 @@ def parse_sink(options: Mapping[str, str]) -> SinkOptions:
         )
     timeout_ms = given.number("kafka.transaction.timeout.ms", DEFAULT_TRANSACTION_TIMEOUT_MS)
     assert timeout_ms is not None
+    job, batch = given.get("txnAppId"), given.number("txnVersion", least=0)
+    if (job is None) != (batch is None):
+        raise WrongOption("txnAppId and txnVersion go together; give both, or none")
     return SinkOptions(
         bootstrap=_bootstrap(given),
         topic=given.get("topic"),
@@ -392,4 +398,6 @@ def parse_sink(options: Mapping[str, str]) -> SinkOptions:
         batch_bytes=given.number("kafka.batch.size") or SPARK_WRITE_BYTES,
         transaction_timeout_ms=timeout_ms,
         timeout_s=_timeout_s(given),
+        job=job,
+        batch=batch or 0,
     )

@@ -4,7 +4,7 @@ Exactly once, by default: each task writes in a transaction, and the driver comm
 written (memory.py). A task that is tried again fences the attempt before it; a micro-batch that is
 run again, after a crash, is found to be there. Readers with read_committed see whole batches, those
 of a job that failed never. A batch write is exactly-once within its job: run it twice, and the rows
-are there twice.
+are there twice, unless it says with txnAppId and txnVersion which batch of which job it is.
 
 With delivery=at-least-once tasks write without a transaction: a retry of a lost answer is still
 known to the leader, but a task or a micro-batch that is run again writes again.
@@ -39,7 +39,6 @@ from cotidal.spark.planning import reachable
 from cotidal.spark.writing import check_columns, write_rows
 
 QUERY: Final = "sql.streaming.queryId"
-ONLY_BATCH: Final = 0
 
 
 class Wrote(WriterCommitMessage):
@@ -96,13 +95,13 @@ class _Writer:
 class BatchWriter(_Writer, DataSourceArrowWriter):
     def __init__(self, options: SinkOptions) -> None:
         super().__init__(options)
-        self._job = str(uuid4())
+        self._job = options.job or str(uuid4())
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         return write_task(self._options, self._job, _task().partitionId(), iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        self._settle(messages, ONLY_BATCH)
+        self._settle(messages, self._options.batch)
         if self._options.exactly_once:  # whoever waited for the job may read what it wrote
             fence(self._options, self._job, range(len(messages)))
 

@@ -51,14 +51,15 @@ class CotidalSource(DataSource):
         return StreamReader(parse_source(self.options, streaming=True), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
-        return BatchWriter(self._sink(schema, overwrite))
-
-    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
-        return StreamWriter(self._sink(schema, overwrite))
-
-    def _sink(self, schema: StructType, overwrite: bool) -> SinkOptions:
         if overwrite:
             raise WrongOption("a topic cannot be overwritten; write with mode append")
+        return BatchWriter(self._sink(schema))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
+        # Complete mode: every micro-batch writes the whole result, one after the other.
+        return StreamWriter(self._sink(schema))
+
+    def _sink(self, schema: StructType) -> SinkOptions:
         options = parse_sink(self.options)
         check_sink(schema, options)
         return options
