@@ -12,6 +12,7 @@ import socket
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
+from cotidal.broker.sockets import prepare
 from cotidal.node.effects import Endpoint
 
 ProtocolT = TypeVar("ProtocolT", bound=asyncio.BaseProtocol)
@@ -60,7 +61,7 @@ async def _connect(
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
         sock.setblocking(False)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        prepare(sock, str(address[0]))
         await loop.sock_connect(sock, address)
         if sock.getsockname() == sock.getpeername():
             # TCP may join a socket to itself when nobody listens on a port of the range from which

@@ -20,6 +20,7 @@ from cotidal.broker.connection import FETCH, MEMORY, NODE, OUTPUT, Connection
 from cotidal.broker.counters import Counters
 from cotidal.broker.envelopes import sealed
 from cotidal.broker.journal import Journal
+from cotidal.broker.sockets import prepare
 from cotidal.limits import LISTEN_BACKLOG, OUTPUT_HIGH_WATER_BYTES, UNSENT_BYTES_MAX
 from cotidal.node.effects import CloseConnection, PauseReading, Respond, ResumeReading
 from cotidal.node.events import ConnectionId, ConnectionLost, ConnectionOpened, Event
@@ -153,9 +154,9 @@ class Server:
 
     def on_connected(self, connection: Connection, gate: Gate) -> None:
         sock = connection.transport.get_extra_info("socket")
-        if sock is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         peer = connection.peer
+        if sock is not None:
+            prepare(sock, peer)
         here = self._by_address.get(peer, 0)
         refused = None
         if len(self._connections) >= self.bounds.connections_max:
