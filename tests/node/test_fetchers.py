@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from asking import node_with
 from cotidal.core.partition.follower import follow
-from cotidal.messages.rpc.fetch import FetchRequest
+from cotidal.errors import ErrorCode
+from cotidal.messages.rpc.fetch import (
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+)
 from cotidal.node import fetchers
 from cotidal.node.effects import Call
 from cotidal.node.hosting import Hosted
@@ -62,3 +68,104 @@ def test_who_waited_for_a_replica_that_follows_another_leader_now_is_asked_for()
     follow(first.replica, leader=OTHER, epoch=LeaderEpoch(10))
     fetchers.follow(state, first)
     assert asked(state) == {LEADER: [1]}
+
+
+def asking() -> tuple[NodeState, Hosted, Hosted]:
+    """Both partitions are asked for, in full."""
+    state, first, second = two_followers()
+    first.replica.end_offset = first.replica.next_offset
+    fetchers.follow(state, first)
+    assert asked(state) == {LEADER: [0, 1]}
+    return state, first, second
+
+
+def told(
+    state: NodeState, *partitions: PartitionData, session_id: int = 77, error: int = 0
+) -> None:
+    """The leader answers what is under way."""
+    topic_id = state.hosted[TopicPartition("orders", 0)].replica.topic_id
+    topics = (FetchableTopicResponse(topic_id=topic_id, partitions=partitions),)
+    response = FetchResponse(error_code=error, session_id=session_id, responses=topics)
+    (under_way,) = state.fetches_under_way[LEADER]
+    fetchers.on_fetch_answered(state, under_way, response)
+
+
+def marks(partition: int, high_watermark: int) -> PartitionData:
+    return PartitionData(
+        partition_index=partition, high_watermark=high_watermark, log_start_offset=0
+    )
+
+
+def said(state: NodeState) -> FetchRequest:
+    """The one fetch that leaves at the end of this step."""
+    fetchers.pump(state)
+    (call,) = (effect for effect in state.out if isinstance(effect, Call))
+    state.out.clear()
+    assert isinstance(call.message, FetchRequest)
+    return call.message
+
+
+def test_what_has_not_changed_is_not_asked_for_again() -> None:
+    state, _, _ = asking()
+    told(state, marks(0, 0), marks(1, 0))
+    again = said(state)
+    assert (again.session_id, again.session_epoch, again.topics) == (77, 1, ())
+
+
+def test_a_partition_of_which_there_is_no_news_goes_on_as_before() -> None:
+    state, first, second = asking()
+    told(state, marks(0, 0), marks(1, 0))
+    said(state)
+    told(state, marks(0, 2))
+    assert first.replica.following is not None
+    assert second.replica.following is not None
+    assert first.replica.high_watermark == 2
+    assert second.replica.following.refusals == 0
+    assert said(state).session_epoch == 2
+
+
+def test_in_a_full_answer_a_partition_that_is_passed_over_is_unknown_there() -> None:
+    state, _, second = asking()
+    told(state, marks(0, 0))
+    assert second.replica.following is not None
+    assert second.replica.following.refusals == 1
+
+
+def test_whoever_has_lost_the_session_is_asked_in_full_at_once() -> None:
+    state, first, _ = asking()
+    told(state, marks(0, 0), marks(1, 0))
+    said(state)
+    told(state, error=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, session_id=0)
+    again = said(state)
+    assert (again.session_id, again.session_epoch) == (77, 0)
+    assert [each.partition for topic in again.topics for each in topic.partitions] == [0, 1]
+    assert first.replica.following is not None
+    assert first.replica.following.refusals == 0
+
+
+def test_marks_that_were_not_taken_in_are_asked_for_again() -> None:
+    state, first, _ = asking()
+    told(state, marks(0, 0), marks(1, 0))
+    said(state)
+    first.replica.epochs.assign(LeaderEpoch(9), start_offset=Offset(1))  # another log than asked
+    told(state, marks(0, 2))
+    assert first.replica.high_watermark == 0
+    assert said(state).session_epoch == 0
+
+
+def test_a_role_in_another_epoch_begins_without_what_was_told_before() -> None:
+    state, first, _ = asking()
+    told(state, marks(0, 0), marks(1, 0))
+    follow(first.replica, leader=LEADER, epoch=LeaderEpoch(10))
+    fetchers.follow(state, first)
+    assert said(state).session_epoch == 0
+
+
+def test_after_a_lost_call_everything_is_said() -> None:
+    state, _, _ = asking()
+    told(state, marks(0, 0), marks(1, 0))
+    said(state)
+    (under_way,) = state.fetches_under_way[LEADER]
+    fetchers.on_fetch_failed(state, under_way)
+    state.fetch_due[LEADER] = None
+    assert said(state).session_epoch == 0

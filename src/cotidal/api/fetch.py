@@ -22,6 +22,7 @@ from cotidal.messages.rpc.fetch import (
     FetchRequest,
     FetchResponse,
     FetchTopic,
+    ForgottenTopic,
     PartitionData,
     ReplicaState,
 )
@@ -55,7 +56,10 @@ def fetcher_epoch(request: FetchRequest, version: int) -> BrokerEpoch:
 
 def replica_request(
     asked: list[tuple[Uuid, int, Question]],
+    forgotten: list[tuple[Uuid, int]],
     *,
+    session_id: int,
+    session_epoch: int,
     node_id: NodeId,
     broker_epoch: BrokerEpoch,
     max_wait_ms: int,
@@ -75,11 +79,20 @@ def replica_request(
                 partition_max_bytes=partition_max_bytes,
             )
         )
+    left: dict[Uuid, list[int]] = {}
+    for topic_id, partition in forgotten:
+        left.setdefault(topic_id, []).append(partition)
     return FetchRequest(
         replica_state=ReplicaState(node_id, broker_epoch),
         max_wait_ms=max_wait_ms,
         min_bytes=1,
         max_bytes=max_bytes,
+        session_id=session_id,
+        session_epoch=session_epoch,
+        forgotten_topics_data=tuple(
+            ForgottenTopic(topic_id=topic_id, partitions=tuple(partitions))
+            for topic_id, partitions in left.items()
+        ),
         topics=tuple(
             FetchTopic(topic_id=topic_id, partitions=tuple(partitions))
             for topic_id, partitions in by_topic.items()

@@ -6,8 +6,9 @@ wait for it: a second one may run beside the first. When answers come, the parti
 asked for together again. One that is throttled (throttles.py) is left out for a while.
 
 An answer is taken in by each partition for itself (core.partition.follower); the next question
-leaves when the disk has written what came, so that its offset acknowledges it.
-Owns of the state: followed, fetch_due, fetches_under_way, fetcher_wake.
+leaves when the disk has written what came, so that its offset acknowledges it. What has not changed
+since the last poll is not said again (replica_sessions.py).
+Owns of the state: followed, fetch_due, fetches_under_way, replica_sessions, fetcher_wake.
 """
 
 from __future__ import annotations
@@ -30,13 +31,22 @@ from cotidal.core.partition.follower import on_appended as follower_appended
 from cotidal.errors import ErrorCode
 from cotidal.messages.batch import NO_BATCHES
 from cotidal.messages.rpc.apis import ApiKey
-from cotidal.messages.rpc.fetch import FetchResponse, PartitionData
+from cotidal.messages.rpc.fetch import FetchRequest, FetchResponse, PartitionData
 from cotidal.messages.rpc.list_offsets import ListOffsetsResponse
 from cotidal.node import calls, throttles
 from cotidal.node.hosting import Hosted
 from cotidal.node.partition_effects import move
+from cotidal.node.replica_sessions import Put, ReplicaSession, Wording
 from cotidal.node.state import NodeState
-from cotidal.values import LeaderEpoch, Millis, NodeId, Offset, TopicPartition
+from cotidal.values import (
+    NO_OFFSET,
+    BrokerEpoch,
+    LeaderEpoch,
+    Millis,
+    NodeId,
+    Offset,
+    TopicPartition,
+)
 
 UNDER_WAY_MAX: Final = 2
 LANES: Final = ("fetch-0", "fetch-1")
@@ -50,19 +60,32 @@ MAX_BYTES: Final = 10 * 1024 * 1024
 """replica.fetch.response.max.bytes."""
 PARTITION_MAX_BYTES: Final = 1024 * 1024
 """replica.fetch.max.bytes."""
+SESSION_LOST: Final = (
+    ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+    ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+    ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+)
+"""The leader has begun anew, or has given our place to somebody else."""
 
 
 class FetchCall:
-    """A poll under way: which partition asked what."""
+    """A poll under way: which partition asked what, and how that was said."""
 
-    __slots__ = ("lane", "leader", "questions")
+    __slots__ = ("lane", "leader", "questions", "session", "wording")
 
     def __init__(
-        self, leader: NodeId, lane: str, questions: dict[TopicPartition, Question]
+        self,
+        leader: NodeId,
+        lane: str,
+        questions: dict[TopicPartition, Put],
+        session: ReplicaSession,
+        broker_epoch: BrokerEpoch,
     ) -> None:
         self.leader = leader
         self.lane = lane
         self.questions = questions
+        self.session = session
+        self.wording = session.word(questions, broker_epoch)
 
 
 class EndsCall:
@@ -112,25 +135,46 @@ def on_ticked(state: NodeState) -> None:
 
 def on_fetch_answered(state: NodeState, asked: FetchCall, response: FetchResponse) -> None:
     _end(state, asked)
-    answered: dict[TopicPartition, PartitionData] = {}
-    names = state.controller.committed.topic_names
-    for topic in response.responses:
-        name = names.get(topic.topic_id, "")
-        for data in topic.partitions:
-            answered[TopicPartition(name, data.partition_index)] = data
+    state.fetch_due[asked.leader] = None
+    error = ErrorCode(response.error_code)
+    if error is ErrorCode.NONE:
+        asked.session.on_answered(asked.wording, response.session_id)
+    else:
+        asked.session.end()
+        if error in SESSION_LOST and not asked.wording.is_full:
+            return  # asked in full at once
+    answered = _by_partition(state, response)
+    if error is ErrorCode.NONE and asked.wording.is_full:
+        error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION  # of those that it passes over
     for partition, put in asked.questions.items():
         hosted = state.hosted.get(partition)
-        if hosted is None:
-            continue
         told = answered.get(partition)
-        error = ErrorCode(response.error_code)
-        if told is None and error is ErrorCode.NONE:
-            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if hosted is None or (told is None and error is ErrorCode.NONE):
+            continue  # no news
         if told is not None and told.records is not None:
             throttles.on_fetched(state, hosted, len(told.records.data))
-        answer = _answer(put, told, error)
-        move(state, hosted, on_answered, answer, state.now)
-    state.fetch_due[asked.leader] = None
+        move(state, hosted, on_answered, _answer(put.question, told, error), state.now)
+        if told is not None and not _has_taken_in(hosted, told):
+            asked.session.end()
+
+
+def _has_taken_in(hosted: Hosted, told: PartitionData) -> bool:
+    """The follower knows the marks that the leader will not tell again; after an error it will."""
+    following = hosted.replica.following
+    return told.error_code != 0 or (
+        following is not None
+        and following.leader_high_watermark == told.high_watermark
+        and following.leader_start == told.log_start_offset
+    )
+
+
+def _by_partition(state: NodeState, response: FetchResponse) -> dict[TopicPartition, PartitionData]:
+    names = state.controller.committed.topic_names
+    return {
+        TopicPartition(names.get(topic.topic_id, ""), data.partition_index): data
+        for topic in response.responses
+        for data in topic.partitions
+    }
 
 
 def on_appended(state: NodeState, hosted: Hosted, end_offset: Offset) -> None:
@@ -142,6 +186,7 @@ def on_appended(state: NodeState, hosted: Hosted, end_offset: Offset) -> None:
 
 def on_fetch_failed(state: NodeState, asked: FetchCall) -> None:
     """No answer: ask again in a moment, unless metadata says otherwise by then."""
+    asked.session.end()
     _end(state, asked)
     _back_off(state, asked.leader)
 
@@ -176,7 +221,7 @@ def _ask(state: NodeState, leader: NodeId) -> None:
     endpoint = calls.broker_endpoint(state, leader)
     if len(under_way) >= UNDER_WAY_MAX or endpoint is None:
         return
-    questions: dict[TopicPartition, Question] = {}
+    questions: dict[TopicPartition, Put] = {}
     for partition, hosted in state.followed.get(leader, {}).items():
         following = hosted.replica.following
         if following is None or any(partition in other.questions for other in under_way):
@@ -188,7 +233,8 @@ def _ask(state: NodeState, leader: NodeId) -> None:
             state.follower_throttle.held_back += 1
             _wake_at(state, state.follower_throttle.within_at(state.now))
         elif put is not None:
-            questions[partition] = put
+            is_untold = following.leader_high_watermark == NO_OFFSET
+            questions[partition] = Put(hosted.replica.topic_id, put, is_untold)
         elif following.not_before > state.now:
             _wake_at(state, following.not_before)
         else:
@@ -198,28 +244,34 @@ def _ask(state: NodeState, leader: NodeId) -> None:
     if not questions:
         return
     taken = {other.lane for other in under_way}
-    asked = FetchCall(leader, next(lane for lane in LANES if lane not in taken), questions)
+    lane = next(lane for lane in LANES if lane not in taken)
+    session = state.replica_sessions.setdefault((leader, lane), ReplicaSession())
+    asked = FetchCall(leader, lane, questions, session, state.controller.broker_epoch)
     under_way.append(asked)
     calls.call(
         state,
         leader,
         endpoint,
-        lane=asked.lane,
+        lane=lane,
         api=ApiKey.FETCH,
         version=api.REPLICA_VERSION,
-        message=api.replica_request(
-            [
-                (state.hosted[partition].replica.topic_id, partition.partition, put)
-                for partition, put in questions.items()
-            ],
-            node_id=state.config.node_id,
-            broker_epoch=state.controller.broker_epoch,
-            max_wait_ms=WAIT_MAX_MS,
-            max_bytes=MAX_BYTES,
-            partition_max_bytes=PARTITION_MAX_BYTES,
-        ),
+        message=_request(state, asked.wording),
         timeout_ms=TIMEOUT_MS,
         owner=asked,
+    )
+
+
+def _request(state: NodeState, wording: Wording) -> FetchRequest:
+    return api.replica_request(
+        [(put.topic_id, at.partition, put.question) for at, put in wording.named.items()],
+        [(topic_id, at.partition) for at, topic_id in wording.forgotten.items()],
+        session_id=wording.session_id,
+        session_epoch=wording.session_epoch,
+        node_id=state.config.node_id,
+        broker_epoch=state.controller.broker_epoch,
+        max_wait_ms=WAIT_MAX_MS,
+        max_bytes=MAX_BYTES,
+        partition_max_bytes=PARTITION_MAX_BYTES,
     )
 
 

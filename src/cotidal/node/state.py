@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from cotidal.node.producer_ids import ProducerIds
     from cotidal.node.quorum import QuorumDuty
     from cotidal.node.quotas import Quotas
+    from cotidal.node.replica_sessions import ReplicaSession
     from cotidal.node.transactions import Markers
 
 
@@ -151,6 +152,7 @@ class NodeState:
         "quorum",
         "quotas",
         "reads",
+        "replica_sessions",
         "saved_watermarks",
         "selects_by_rack",
         "serving",
@@ -232,6 +234,7 @@ class NodeState:
         """Partitions that follow a leader, by leader."""
         self.fetch_due: dict[NodeId, None] = {}
         self.fetches_under_way: dict[NodeId, list[FetchCall]] = {}
+        self.replica_sessions: dict[tuple[NodeId, str], ReplicaSession] = {}
         self.ends_under_way: dict[TopicPartition, None] = {}
         self.fetcher_wake: Millis | None = None
         self.isr_proposals: dict[TopicPartition, ProposeIsr] = {}

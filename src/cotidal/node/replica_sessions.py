@@ -1,0 +1,89 @@
+"""The follower's side of fetch sessions: only what has changed is asked for anew. Pure. KIP-227.
+
+One session for each leader and lane (fetchers.py), begun by a full fetch. Every fetch after it
+names the partitions whose question is new and those that are not asked for any more; an answer
+leaves out those of which there is nothing to tell. So a leader and a follower with a thousand
+partitions and nothing to do have little to say to each other.
+
+A leader tells a high watermark once. So whenever what it told was not taken in, and whenever a
+follower has been told nothing yet of a partition that the leader takes for known (it follows in
+another epoch than before), the session is over; and whenever the follower has registered anew, for
+what one incarnation has said is not to be taken for the word of another. The next fetch is a full
+one, then, and names the session that it replaces. That is always right, and merely longer.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from cotidal.core.partition.follower import Question
+from cotidal.values import NO_BROKER_EPOCH, BrokerEpoch, TopicPartition, Uuid
+
+NO_SESSION: Final = 0
+EPOCH_MAX: Final = 0x7FFFFFFF
+
+
+class Put(NamedTuple):
+    """What is asked about one partition."""
+
+    topic_id: Uuid
+    question: Question
+    is_untold: bool
+    """The follower has not heard where this leader's high watermark is."""
+
+
+class Wording(NamedTuple):
+    """A fetch as it is to be said."""
+
+    session_id: int
+    session_epoch: int
+    named: dict[TopicPartition, Put]
+    forgotten: dict[TopicPartition, Uuid]
+
+    @property
+    def is_full(self) -> bool:
+        return self.session_epoch == 0
+
+
+class ReplicaSession:
+    __slots__ = ("_broker_epoch", "_epoch", "_id", "_known")
+
+    def __init__(self) -> None:
+        self._broker_epoch = NO_BROKER_EPOCH
+        """Ours, in the last fetch."""
+        self._id = NO_SESSION
+        self._epoch = 0
+        """Of the next fetch; 0: a full one."""
+        self._known: dict[TopicPartition, Put] = {}
+        """What the leader takes for asked."""
+
+    def word(self, asked: dict[TopicPartition, Put], broker_epoch: BrokerEpoch) -> Wording:
+        """How to ask just for these. The fetch is taken for sent: see ``end``."""
+        known, self._known = self._known, asked
+        if broker_epoch != self._broker_epoch:
+            self._broker_epoch = broker_epoch
+            self._epoch = 0
+        if self._epoch == 0 or any(put.is_untold and at in known for at, put in asked.items()):
+            self._epoch = 0
+            return Wording(self._id, 0, asked, {})
+        named = {at: put for at, put in asked.items() if _is_news(put, known.get(at))}
+        forgotten = {at: put.topic_id for at, put in known.items() if at not in asked}
+        epoch = self._epoch
+        self._epoch = 1 if epoch == EPOCH_MAX else epoch + 1
+        return Wording(self._id, epoch, named, forgotten)
+
+    def on_answered(self, wording: Wording, session_id: int) -> None:
+        """The leader has answered without an error for the whole."""
+        if wording.is_full:
+            self._id = session_id
+            self._epoch = 0 if session_id == NO_SESSION else 1
+        elif session_id != self._id:
+            self.end()
+
+    def end(self) -> None:
+        """The next fetch is a full one."""
+        self._epoch = 0
+
+
+def _is_news(put: Put, before: Put | None) -> bool:
+    return before is None or put.question != before.question
