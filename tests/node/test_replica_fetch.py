@@ -74,3 +74,40 @@ def test_a_fetch_completes_what_waited_for_it() -> None:
         node.send((key, version, request._replace(replica_id=FOLLOWER)), connection=2)
     told = [reply.message for reply in node.replies if reply.connection == 1][-1]
     assert told.responses[0].partition_responses[0][:3] == (0, 0, 1)
+
+
+def poll(node: LoneNode, offset: int, *, min_bytes: int = 1) -> Any:
+    """What a follower is told when its time is up."""
+    key, version, request = fetch(offset, max_wait_ms=500, min_bytes=min_bytes)
+    before = len(node.replies)
+    node.send((key, version, request._replace(replica_id=FOLLOWER)))
+    assert len(node.replies) == before
+    node.pass_time(500)
+    (reply,) = node.replies[before:]
+    return reply.message.responses[0].partitions[0]
+
+
+def test_a_poll_that_nothing_woke_tells_where_the_high_watermark_is_by_then() -> None:
+    node, replica, _ = leader_and_follower()
+    told = poll(node, 1)
+    assert not told.records.data
+    assert (told.high_watermark, replica.high_watermark) == (1, 1)
+
+
+def test_a_poll_that_waits_for_more_ends_with_what_there_is() -> None:
+    node, _, _ = leader_and_follower()
+    assert poll(node, 0, min_bytes=1 << 20).records.data
+
+
+def test_a_poll_in_a_session_tells_nothing_twice() -> None:
+    node, _, _ = leader_and_follower()
+    first = fetch(1, max_wait_ms=0, session=(0, 0))
+    session = node.ask(*first[:2], first[2]._replace(replica_id=FOLLOWER)).session_id
+    told = []
+    for epoch in (1, 2):
+        key, version, request = fetch(1, max_wait_ms=500, session=(session, epoch), named=False)
+        node.send((key, version, request._replace(replica_id=FOLLOWER)))
+        node.pass_time(500)
+        told.append(node.replies[-1].message.responses)
+    assert [[each.high_watermark for each in topic.partitions] for topic in told[0]] == [[1]]
+    assert told[1] == ()

@@ -107,6 +107,7 @@ class PendingFetch:
         "deadline",
         "held_back",
         "incremental",
+        "is_level",
         "isolation_level",
         "max_bytes",
         "min_bytes",
@@ -138,6 +139,8 @@ class PendingFetch:
         """Something must be told now: an error or a divergence."""
         self.held_back = False
         """A partition has records that its follower may not have yet."""
+        self.is_level = False
+        """Of a follower that had everything when this was last looked at."""
         self.reading: list[int] = []
         """Positions in ``asked`` of the wants that the disk is reading."""
         self.answered = False
@@ -219,8 +222,26 @@ def on_ticked(state: NodeState) -> None:
     deadlines = state.deadlines
     while deadlines and deadlines[0][0] <= state.now:
         _, _, pending = heapq.heappop(deadlines)
-        if not pending.answered and not pending.reading:  # else the disk's answer ends it
+        if pending.answered or pending.reading:  # the disk's answer ends it
+            continue
+        is_woken = pending in state.dirty_fetches
+        if pending.is_level and not is_woken and state.now >= pending.deadline:
+            _expire(state, pending)
+        else:
             state.dirty_fetches[pending] = None
+
+
+def _expire(state: NodeState, pending: PendingFetch) -> None:
+    """The poll of a follower that has everything ends, and nothing has woken it: it is told the
+    marks as they are now, and no partition is looked at again for it."""
+    _unpark(pending)
+    pending.asked = [
+        asked
+        if asked.hosted is None
+        else _new(Asked, (asked.fetched, asked.hosted, asked.verdict, _marks(asked.hosted)))
+        for asked in pending.asked
+    ]
+    _answer(state, pending, {}, {})
 
 
 def next_deadline(state: NodeState) -> Millis | None:
@@ -309,6 +330,7 @@ def _evaluate(state: NodeState, pending: PendingFetch) -> None:
             pending.urgent = True
         marks = NO_MARKS if hosted is None else _marks(hosted)
         pending.asked.append(_new(Asked, (fetched, hosted, verdict, marks)))
+    pending.is_level = replica is not None and not wants and not pending.held_back
     if replica is not None and replica.is_news:
         _tell_leaders(state, pending, replica)
     if wants:
@@ -411,10 +433,10 @@ def _answer(
     served: list[FetchedPartition] = []
     for position, asked in enumerate(pending.asked):
         fetched = asked.fetched
-        told = _partition_data(asked, data.get(position, b""), aborted.get(position))
         has_data = bool(data.get(position))
-        if pending.incremental and not has_data and not _is_news(fetched, told):
+        if pending.incremental and not has_data and _is_old(asked):
             continue
+        told = _partition_data(asked, data.get(position, b""), aborted.get(position))
         fetched.told_high_watermark = Offset(told.high_watermark)
         fetched.told_start = Offset(told.log_start_offset)
         fetched.told_error = told.error_code != 0
@@ -457,14 +479,14 @@ def _count(
         tally.fetched_from_follower_bytes += size
 
 
-def _is_news(fetched: FetchedPartition, told: PartitionData) -> bool:
+def _is_old(asked: Asked) -> bool:
+    """All that can be told of this partition, besides records, was told in this session."""
+    fetched, marks = asked.fetched, asked.marks
     return (
-        told.error_code != 0
-        or fetched.told_error
-        or told.diverging_epoch.end_offset >= 0
-        or told.preferred_read_replica >= 0
-        or told.high_watermark != fetched.told_high_watermark
-        or told.log_start_offset != fetched.told_start
+        isinstance(asked.verdict, Granted)
+        and not fetched.told_error
+        and marks.high_watermark == fetched.told_high_watermark
+        and marks.start_offset == fetched.told_start
     )
 
 
