@@ -74,8 +74,13 @@ class ConsumerMember(Member):
             case ErrorCode.STALE_MEMBER_EPOCH:
                 self._life += 1  # the next heartbeat tells which epoch it is in
                 self._on_coordinator()
-            case ErrorCode.UNKNOWN_MEMBER_ID | ErrorCode.FENCED_MEMBER_EPOCH:
-                if error == ErrorCode.UNKNOWN_MEMBER_ID:
+            case (
+                ErrorCode.UNKNOWN_MEMBER_ID
+                | ErrorCode.FENCED_MEMBER_EPOCH
+                | ErrorCode.GROUP_ID_NOT_FOUND
+            ):
+                # The last: without it, the group has become a classic one.
+                if error != ErrorCode.FENCED_MEMBER_EPOCH:
                     self._check_kept()
                 self._beaten_us = None
                 self._give_up()
