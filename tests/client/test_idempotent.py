@@ -124,6 +124,18 @@ def test_offsets_count_with_the_transaction_that_they_are_committed_in() -> None
         assert new_identity(cluster).producer_id != again.producer_id
 
 
+def test_others_may_ask_the_leader_while_a_round_is_under_way() -> None:
+    from cotidal.client.admin import create_topic
+
+    with Brokers(1) as brokers, Cluster(brokers.bootstrap) as cluster:
+        create_topic(cluster, "orders", partitions=1, replication_factor=1, configs={})
+        writer = IdempotentWriter(cluster, new_identity(cluster))
+        for at in range(3):
+            writer.send({P0: inside(b"%d" % at)})
+            assert cluster.topic("orders").partitions[0].leader == 1
+        writer.finish()
+
+
 def test_a_leader_that_dies_costs_no_record_and_doubles_none() -> None:
     from cotidal.client.admin import create_topic
     from cotidal.client.consumer import Consumer

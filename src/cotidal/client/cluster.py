@@ -46,6 +46,7 @@ class Cluster:
         self.timeout_s = timeout_s
         self.connect_timeout_s = min(connect_timeout_s, timeout_s)
         self._connections: dict[Address, Connection] = {}
+        self._lanes: dict[tuple[Address, str], Connection] = {}
         self._brokers: dict[NodeId, Address] = {}
         """As last heard; grows only by brokers that the cluster names."""
 
@@ -61,9 +62,10 @@ class Cluster:
         self.close()
 
     def close(self) -> None:
-        for connection in self._connections.values():
+        for connection in (*self._connections.values(), *self._lanes.values()):
             connection.close()
         self._connections.clear()
+        self._lanes.clear()
 
     def metadata(self, topics: Sequence[str] | None = None) -> Metadata:
         """What one broker knows now, of these topics or of all. Never creates a topic."""
@@ -127,6 +129,15 @@ class Cluster:
     def connection(self, node_id: NodeId) -> Connection:
         """The connection to one broker, by its id, as metadata last named it."""
         return self.connection_to(self._address_of(node_id))
+
+    def lane(self, node_id: NodeId, name: str) -> Connection:
+        """A connection to one broker for requests that go ahead of their answers: nobody else's
+        question comes in between. It is closed with the cluster."""
+        lane = (self._address_of(node_id), name)
+        known = self._lanes.get(lane)
+        if known is None or not known.is_open:
+            known = self._lanes[lane] = self.open_connection(node_id)
+        return known
 
     def open_connection(self, node_id: NodeId) -> Connection:
         """A connection that belongs to the caller, who closes it."""

@@ -43,6 +43,7 @@ from cotidal.wire.records import seal_batch
 SEQUENCE_MASK: Final = 0x7FFFFFFF
 """Sequences wrap at 2**31."""
 ACKS_ALL: Final = -1
+LANE: Final = "produce"
 
 
 class Encoded(NamedTuple):
@@ -126,7 +127,7 @@ class IdempotentWriter:
                 self._failure = Refused(str(partitions[0]), ErrorCode.LEADER_NOT_AVAILABLE)
                 continue
             try:
-                connection = self._cluster.connection(leader)
+                connection = self._cluster.lane(leader, LANE)
                 connection.send(
                     ApiKey.PRODUCE, self._request(partitions), timeout_s=self._cluster.timeout_s
                 )
