@@ -302,7 +302,7 @@ class Page {
   makeKeys() {
     byId("help").addEventListener("click", () => this.help());
     addEventListener("keydown", (event) => {
-      if (event.target.closest("input:not([type=checkbox]), select, textarea, dialog") || event.ctrlKey || event.metaKey || event.altKey) return;
+      if (event.target.closest("input:not([type=checkbox]), select, textarea, dialog[open]") || event.ctrlKey || event.metaKey || event.altKey) return;
       const number = Number(event.key);
       if (event.key === " " && !event.target.closest("button, [role=button]")) this.toggle();
       else if (event.key === "ArrowRight") this.link.say({ do: "step" });
@@ -338,6 +338,7 @@ class Page {
     dialog.classList.toggle("wide", wide);
     dialog.replaceChildren(el("div", { class: "head" }, el("h2", { id: "dialog-title" }, title),
       el("button", { type: "button", class: "quiet", "aria-label": "Close", onclick: () => dialog.close() }, "×")), content);
+    dialog.onclose = () => document.activeElement?.blur(); // keys belong to the page again
     dialog.showModal();
   }
 
