@@ -9,7 +9,6 @@ recipes.
 from __future__ import annotations
 
 import contextlib
-import random
 import signal
 import socket
 import struct
@@ -21,14 +20,12 @@ from typing import Final, NamedTuple
 
 import psutil
 
+from cotidal.testing.ports import quiet_port
+
 START_SECONDS_MAX: Final = 90.0
 STOP_SECONDS_MAX: Final = 30.0
 PROBE_SECONDS: Final = 0.005
 """Between two probes while a server starts: well under the start-up times that are compared."""
-
-PORT_FIRST: Final = 20_000
-PORT_LAST: Final = 32_000
-"""Below Linux's ephemeral range, so that no outgoing connection takes a port in between."""
 
 
 class Recipe(NamedTuple):
@@ -190,21 +187,8 @@ def serving(recipe: Recipe) -> Iterator[Server]:
 
 def free_ports(count: int) -> tuple[int, ...]:
     """Consecutive ports of the loopback interface that nothing listens on now."""
-    for _ in range(200):
-        first = random.randrange(PORT_FIRST, PORT_LAST - count)
-        if all(_is_free(port) for port in range(first, first + count)):
-            return tuple(range(first, first + count))
-    raise ServerFailed(f"no {count} consecutive free ports between {PORT_FIRST} and {PORT_LAST}")
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-        return True
+    first = quiet_port(count)
+    return tuple(range(first, first + count))
 
 
 _METADATA_V1: Final = struct.pack(">hhih5si", 3, 1, 7, 5, b"probe", 0)

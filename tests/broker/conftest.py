@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
 import struct
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
@@ -224,10 +223,3 @@ def scripted(request: pytest.FixtureRequest) -> Callable[..., None]:
 @pytest.fixture
 def requests() -> tuple[Callable[..., bytes], Callable[..., bytes]]:
     return versions_request, fetch_request
-
-
-@pytest.fixture
-def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])

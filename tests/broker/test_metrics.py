@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import time
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator
@@ -14,13 +13,13 @@ from asking import node_with
 from cotidal import limits
 from cotidal.broker.counters import LATENCY_BOUNDS_S, Counters, Histogram
 from cotidal.broker.exposition import render
-from cotidal.broker.local import is_free
 from cotidal.broker.metric_table import METRICS, Kind, Metric
 from cotidal.broker.metrics import Gauges, NodeMetrics
 from cotidal.client.admin import create_topic
 from cotidal.client.cluster import Cluster as Client
 from cotidal.client.producer import Producer
-from cotidal.testing.cluster import FIRST_PORT, Cluster
+from cotidal.testing.cluster import Cluster
+from cotidal.testing.ports import quiet_port
 from cotidal.values import Millis
 from lone_node import LoneNode
 
@@ -129,18 +128,10 @@ class Scraped:
 
 @pytest.fixture(scope="module")
 def scraped() -> Iterator[Scraped]:
-    port = free_ports()
+    port = quiet_port(3)
     settings = {"cotidal.metrics.port": str(port), "num.partitions": "3"}
     with Cluster(3, settings=settings) as cluster:
         yield Scraped(cluster, port)
-
-
-def free_ports() -> int:
-    """The first of three: nodes take one each. Below those that systems give to callers."""
-    while True:
-        port = random.randrange(15_000, FIRST_PORT - 3)
-        if all(is_free("localhost", each) for each in range(port, port + 3)):
-            return port
 
 
 def test_fills_are_named_by_their_bounds_and_within_them(scraped: Scraped) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -13,8 +12,8 @@ from typing import NamedTuple
 
 import pytest
 
-from bench.server import free_ports
 from cotidal.testing.cluster import Cluster
+from cotidal.testing.ports import quiet_port
 
 PYTHON = [sys.executable, "-W", "error", "-m", "cotidal"]
 
@@ -23,11 +22,6 @@ class Outcome(NamedTuple):
     status: int
     out: str
     err: str
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        return int(found.getsockname()[1])
 
 
 def environment(bootstrap: str | None = None) -> dict[str, str]:
@@ -72,7 +66,7 @@ Cotidal = Callable[..., Outcome]
 @pytest.fixture(scope="session")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The bootstrap address of a node that lives as long as the test run."""
-    port = free_port()
+    port = quiet_port()
     data = tmp_path_factory.mktemp("up") / "data"
     process, _ = launch_up("--data", str(data), "--port", str(port))
     yield f"localhost:{port}"
@@ -151,7 +145,7 @@ def start_process() -> Iterator[Callable[..., subprocess.Popen[str]]]:
 @pytest.fixture
 def port() -> int:
     """Free, and so are the next few: a cluster listens on them."""
-    return free_ports(3)[0]
+    return quiet_port(3)
 
 
 @pytest.fixture

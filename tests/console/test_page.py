@@ -30,15 +30,16 @@ def until(page, expression):
 
 
 def wait(page, expression):
-    """``p`` is the picture, ``o`` the partition orders-0 in it."""
+    """``p`` is the picture, ``o`` the partition orders-0 in it: none between two worlds."""
     until(
         page,
-        f"(() => {{ const p = cotidal.store.picture; const o = p.partitions['orders-0'];"
-        f" return {expression}; }})()",
+        f"(() => {{ const p = cotidal.store.picture; const o = p.partitions?.['orders-0'];"
+        f" return p.state !== undefined && {expression}; }})()",
     )
 
 
 def run_fast(page, speed="10"):
+    wait(page, "true")
     page.select_option("#speed", speed)
     if picture(page)["state"] != "running":
         page.click("#play")

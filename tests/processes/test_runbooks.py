@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("confluent_kafka")
+from cotidal.testing.ports import quiet_port
 from real_cluster import Writing, read_all, until
-from real_node import free_port
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "runbooks.md"
 CLUSTER = "MkU3OEVBNTcwNTJENDM2Qg"
@@ -38,8 +38,8 @@ class Site:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.clients = {number: free_port() for number in (*VOTERS, 4)}
-        self.controllers = {number: free_port() for number in VOTERS}
+        self.clients = {number: quiet_port() for number in (*VOTERS, 4)}
+        self.controllers = {number: quiet_port() for number in VOTERS}
         self.running: dict[int, subprocess.Popen[bytes]] = {}
         self.bootstrap = ",".join(f"localhost:{port}" for port in self.clients.values())
         (directory / "bin").mkdir()

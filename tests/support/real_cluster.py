@@ -17,8 +17,8 @@ from typing import Any, Final
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from cotidal.testing.cluster import ProcessCluster
-from real_node import free_port
+from cotidal.testing.cluster import ClusterFailed, ProcessCluster
+from cotidal.testing.ports import quiet_port
 
 QUICK: Final[dict[str, Any]] = {
     "retry.backoff.ms": 20,
@@ -36,7 +36,7 @@ class RealCluster(ProcessCluster):
     def __init__(
         self, directory: Path, brokers: int = 3, settings: Mapping[str, str] | None = None
     ) -> None:
-        super().__init__(brokers, directory=directory, port=free_port(), settings=settings)
+        super().__init__(brokers, directory=directory, port=quiet_port(brokers), settings=settings)
 
     def bootstrap_without(self, *gone: int) -> str:
         ports = [self.port + node - 1 for node in self.nodes if node not in gone]
@@ -48,7 +48,11 @@ class RealCluster(ProcessCluster):
     def create(self, topic: str, partitions: int = 3, **settings: str) -> None:
         named = {name.replace("_", "."): value for name, value in settings.items()}
         admin = self.admin()  # its answers end with it
-        admin.create_topics([NewTopic(topic, partitions, config=named)])[topic].result(20)
+        created = admin.create_topics([NewTopic(topic, partitions, config=named)])[topic]
+        try:
+            created.result(45)
+        except TimeoutError:
+            raise ClusterFailed(f"{topic} was not created in 45 s\n{self.said()}") from None
 
     def partitions(self, topic: str) -> dict[int, Any]:
         """Leader, replicas and ISR of each."""

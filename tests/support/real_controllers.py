@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from real_node import free_port
+from cotidal.testing.ports import quiet_port
 
 PYTHON = (sys.executable, "-W", "error", "-m", "cotidal")
 CLUSTER = "MkU3OEVBNTcwNTJENDM2Qg"
@@ -21,7 +21,7 @@ class Controllers:
 
     def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
         self.directory = directory
-        ports = [(free_port(), free_port()) for _ in range(3)]
+        ports = [(quiet_port(), quiet_port()) for _ in range(3)]
         self.controller_ports = [controller for _, controller in ports]
         servers = ",".join(f"localhost:{controller}" for _, controller in ports)
         self.bootstrap = ",".join(f"localhost:{client}" for client, _ in ports)

@@ -13,10 +13,7 @@ What the node says on stderr is kept in ``journal`` beside its data, over all of
 from __future__ import annotations
 
 import json
-import os
-import random
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -27,13 +24,10 @@ from typing import Final, NamedTuple
 
 import psutil
 
+from cotidal.testing.ports import quiet_port
+
 START_SECONDS_MAX: Final = 30
 STOP_SECONDS_MAX: Final = 20
-PORTS: Final = range(20_000, 32_000)
-"""Below Linux's ephemeral range: no outgoing connection takes the port while a node is down."""
-WORKERS: Final = 4
-"""More than test side by side: each has ports of its own."""
-
 UP: Final = "cotidal is up"
 
 
@@ -55,7 +49,7 @@ class RealNode:
         self.data = directory / "data"
         self.journal = directory / "journal"
         self.settings = dict(settings or {})
-        self.port = free_port()
+        self.port = quiet_port()
         self._process: subprocess.Popen[str] | None = None
 
     @property
@@ -175,26 +169,3 @@ def real_node(directory: Path, settings: Mapping[str, str] | None = None) -> Ite
     finally:
         if node.is_running:
             node.kill()
-
-
-_GIVEN: set[int] = set()
-
-
-def free_port() -> int:
-    """A port of the loopback interface that nothing listens on now. None is given twice, nor to two
-    workers that test side by side: minutes may pass before it is listened on."""
-    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-    share = len(PORTS) // WORKERS
-    mine = PORTS[worker % WORKERS * share :][:share]
-    for _ in range(100):
-        port = random.choice(mine)
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-        if port not in _GIVEN:
-            _GIVEN.add(port)
-            return port
-    raise NodeFailed(f"no free port between {PORTS.start} and {PORTS.stop}")

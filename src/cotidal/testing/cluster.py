@@ -20,7 +20,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import random
 import shutil
 import signal
 import subprocess
@@ -36,36 +35,22 @@ from typing import Any, ClassVar, Final, Self, TypeVar
 from cotidal.broker.config import BrokerConfig
 from cotidal.broker.control import PID_FILE, ControlError, Handle
 from cotidal.broker.faults import NO_FAULTS, Faults, Pair, both_ways
-from cotidal.broker.local import CALLERS_PORTS_FROM, LayoutError, client_ports, lay_out
+from cotidal.broker.local import lay_out
 from cotidal.broker.main import Running, new_loop, serve
 from cotidal.core.coordinator import partition_of
 from cotidal.errors import ErrorCode
+from cotidal.testing.ports import quiet_port
 from cotidal.testing.replies import Close, RequestT, Rule, Script, ScriptedEdge
 from cotidal.values import NodeId, TopicPartition
 
 START_SECONDS_MAX: Final = 30.0
 STOP_SECONDS_MAX: Final = 30.0
-FIRST_PORT: Final = 20_000
-PORT_TRIES: Final = 20
 
 Result = TypeVar("Result")
 
 
 class ClusterFailed(Exception):
     """It did not start, or did not stop; with the end of what it said."""
-
-
-def quiet_port(brokers: int) -> int:
-    """The first of so many free ones, of which other tests, running now, are unlikely to think
-    too: also while a node is down."""
-    for attempt in range(PORT_TRIES):
-        port = random.randrange(FIRST_PORT, CALLERS_PORTS_FROM - 2 * brokers)
-        try:
-            return client_ports(brokers, port)[0]
-        except LayoutError:
-            if attempt == PORT_TRIES - 1:
-                raise
-    raise AssertionError("unreachable")
 
 
 class _Data:
