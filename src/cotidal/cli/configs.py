@@ -11,7 +11,7 @@ from cotidal.cli.table import print_json, print_table
 from cotidal.cli.verb import Failed, Verb, VerbGroup, bootstrap_option, json_option
 
 if TYPE_CHECKING:
-    from cotidal.client.admin import Config, ConfigSource, Resource
+    from cotidal.client.admin import Config, Resource
     from cotidal.client.cluster import Cluster
 
 EVERY_BROKER = "all"
@@ -46,7 +46,13 @@ def command() -> None:
 @bootstrap_option
 def list_configs(kind: str | None, as_json: bool, bootstrap: str) -> None:
     """List the settings that were changed while the cluster ran."""
-    from cotidal.client.admin import ConfigSource, Resource, describe_configs
+    from cotidal.client.admin import (
+        ConfigSource,
+        Resource,
+        config_json,
+        describe_configs,
+        source_text,
+    )
     from cotidal.client.cluster import Cluster
 
     dynamic = (ConfigSource.TOPIC, ConfigSource.BROKER, ConfigSource.CLUSTER)
@@ -97,7 +103,7 @@ def describe(
     kind: str, name: str, settings: tuple[str, ...], doc: bool, as_json: bool, bootstrap: str
 ) -> None:
     """Show the settings of topic or broker NAME, with where each value comes from."""
-    from cotidal.client.admin import describe_configs
+    from cotidal.client.admin import config_json, describe_configs, source_text
     from cotidal.client.cluster import Cluster
     from cotidal.client.failures import nearest
 
@@ -197,29 +203,5 @@ def resource_named(cluster: Cluster, kind: str, name: str) -> tuple[Resource, st
     return Resource.BROKER, name
 
 
-def config_json(config: Config) -> dict[str, object]:
-    fields: dict[str, object] = {
-        "setting": config.name,
-        "value": config.value,
-        "from": source_text(config.source),
-        "changeable": not config.is_read_only,
-        "sensitive": config.is_sensitive,
-    }
-    if config.documentation:
-        fields["meaning"] = config.documentation
-    return fields
-
-
 def shown(config: Config) -> str | None:
     return "(hidden)" if config.is_sensitive else config.value
-
-
-def source_text(source: ConfigSource) -> str:
-    return {
-        "TOPIC": "topic",
-        "BROKER": "this broker",
-        "CLUSTER": "all brokers",
-        "FILE": "server.properties",
-        "DEFAULT": "default",
-        "UNKNOWN": "unknown",
-    }[source.name]

@@ -10,9 +10,7 @@ from cotidal.cli.table import print_json, print_table
 from cotidal.cli.verb import Failed, Verb, VerbGroup, bootstrap_option, complete_topic, json_option
 
 if TYPE_CHECKING:
-    from cotidal.client.cluster import Cluster
-    from cotidal.client.groups import DescribedGroup
-    from cotidal.values import Offset, TopicPartition
+    pass
 
 
 @click.group(
@@ -85,52 +83,22 @@ def describe(group: str, as_json: bool, bootstrap: str) -> None:
     Of a group of the consumer protocol also its epoch, and to whom partitions are about to move.
     """
     from cotidal.client.cluster import Cluster
-    from cotidal.client.groups import committed_offsets, describe_group
+    from cotidal.client.group_lag import group_json, stand
 
     with Cluster(bootstrap) as cluster:
-        told = describe_group(cluster, group)
-        committed = committed_offsets(cluster, group)
-        owners = {at: member for member in told.members for at in member.partitions}
-        targets = {at: member for member in told.members for at in member.target or ()}
-        wanted = sorted({*committed, *owners, *targets})
-        ends = ends_of(cluster, wanted)
-    rows = [
-        {
-            "topic": at.topic,
-            "partition": at.partition,
-            "committed": committed.get(at),
-            "end": ends.get(at),
-            "lag": lag(committed.get(at), ends.get(at)),
-            "member": owners[at].member_id if at in owners else None,
-            "host": owners[at].host if at in owners else None,
-            "target": targets[at].member_id if at in targets else None,
-        }
-        for at in wanted
-    ]
-    total = sum(row["lag"] for row in rows if isinstance(row["lag"], int))
+        told = stand(cluster, group)
     if as_json:
-        print_json(
-            {
-                "group": group,
-                "kind": told.kind,
-                "state": told.state,
-                "protocol": told.protocol,
-                "epoch": told.epoch,
-                "target_epoch": told.target_epoch,
-                "lag": total,
-                "members": [member_json(told, at) for at in range(len(told.members))],
-                "partitions": rows,
-            }
-        )
+        print_json(group_json(told))
         return
-    members = f"{len(told.members)} member{'' if len(told.members) == 1 else 's'}"
-    assignor = f", assigned by {told.protocol}" if told.protocol else ""
-    epoch = "" if told.epoch is None else f", epoch {told.epoch}"
+    known = told.group
+    members = f"{len(known.members)} member{'' if len(known.members) == 1 else 's'}"
+    assignor = f", assigned by {known.protocol}" if known.protocol else ""
+    epoch = "" if known.epoch is None else f", epoch {known.epoch}"
     print(
-        f"{told.kind} group '{group}': {told.state}{epoch}, {members}{assignor}, "
-        f"{total} records behind"
+        f"{known.kind} group '{group}': {known.state}{epoch}, {members}{assignor}, "
+        f"{told.lag} records behind"
     )
-    print_table(*partition_table(rows))
+    print_table(*partition_table(told.rows))
 
 
 def partition_table(
@@ -145,37 +113,6 @@ def partition_table(
     if all(row[-1] is None for row in body):
         return head[:-1], [row[:-1] for row in body]
     return head, body
-
-
-def member_json(told: DescribedGroup, at: int) -> dict[str, object]:
-    member = told.members[at]
-    return {
-        "member": member.member_id,
-        "instance": member.instance_id,
-        "client": member.client_id,
-        "host": member.host,
-        "partitions": [str(each) for each in member.partitions],
-        "target": None if member.target is None else [str(each) for each in member.target],
-        "epoch": member.epoch,
-    }
-
-
-def lag(committed: Offset | None, end: Offset | None) -> int | None:
-    """How many records are left; None where nothing is committed, or the topic is gone."""
-    return None if committed is None or end is None else max(0, end - committed)
-
-
-def ends_of(cluster: Cluster, wanted: list[TopicPartition]) -> dict[TopicPartition, Offset]:
-    """Of those that still exist."""
-    from cotidal.client.offsets import end_offsets
-    from cotidal.values import TopicPartition
-
-    there = {
-        TopicPartition(topic.name, each.partition)
-        for topic in cluster.metadata().topics
-        for each in topic.partitions
-    }
-    return end_offsets(cluster, [at for at in wanted if at in there])
 
 
 @command.command(

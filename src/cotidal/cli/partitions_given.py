@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,11 +11,6 @@ if TYPE_CHECKING:
     from cotidal.client.cluster import Cluster
     from cotidal.client.metadata import Partition
     from cotidal.values import TopicPartition
-
-_UNITS: Final = {
-    "": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 1 << 10, "MIB": 1 << 20,
-    "GIB": 1 << 30,
-}  # fmt: skip
 
 
 def find_partitions(cluster: Cluster, given: Sequence[str]) -> dict[TopicPartition, Partition]:
@@ -44,15 +39,9 @@ def find_partitions(cluster: Cluster, given: Sequence[str]) -> dict[TopicPartiti
 
 def parse_rate(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
     """Bytes a second: 1048576, 500KB, 10MB/s, 2MiB."""
-    if value is None:
-        return None
-    text = value.strip().removesuffix("/s").strip()
-    digits = text.rstrip("KMGiBkmgb ")
-    unit = _UNITS.get(text[len(digits) :].strip().upper())
+    from cotidal.client.throttling import rate_from_text
+
     try:
-        amount = float(digits)
-    except ValueError:
-        amount = -1.0
-    if unit is None or not 0 < amount * unit < 2**63:
-        raise click.UsageError(f"'{value}' is not a rate; write it like 500KB, 10MB or 1048576")
-    return int(amount * unit)
+        return None if value is None else rate_from_text(value)
+    except ValueError as wrong:
+        raise click.UsageError(str(wrong)) from None

@@ -10,7 +10,7 @@ import click
 
 from cotidal.cli.table import Cell, print_json, print_table
 from cotidal.cli.verb import Failed, Verb, VerbGroup, bootstrap_option, json_option
-from cotidal.values import ZERO_UUID, NodeId, Uuid, uuid_from_text, uuid_text
+from cotidal.values import NodeId, Uuid, uuid_from_text
 
 if TYPE_CHECKING:
     from cotidal.client.admin import Quorum, QuorumMember
@@ -193,6 +193,7 @@ def chosen(text: str | None, node: int, members: tuple[QuorumMember, ...]) -> Uu
 def show(bootstrap: str, *, as_json: bool) -> None:
     from cotidal.client.admin import describe_quorum
     from cotidal.client.cluster import Cluster
+    from cotidal.client.quorum import end_of_leader, quorum_json
 
     with Cluster(bootstrap) as cluster:
         quorum = describe_quorum(cluster)
@@ -216,6 +217,8 @@ def show(bootstrap: str, *, as_json: bool) -> None:
 
 
 def row(member: QuorumMember, role: str, quorum: Quorum, leader_end: int) -> list[Cell]:
+    from cotidal.client.quorum import directory_text
+
     leads = member.node_id == quorum.leader
     return [
         member.node_id,
@@ -228,41 +231,7 @@ def row(member: QuorumMember, role: str, quorum: Quorum, leader_end: int) -> lis
     ]
 
 
-def directory_text(member: QuorumMember) -> str | None:
-    return None if member.directory_id == ZERO_UUID else uuid_text(member.directory_id)
-
-
-def end_of_leader(quorum: Quorum) -> int:
-    return max((member.end_offset for member in quorum.voters if member.node_id == quorum.leader),
-               default=quorum.high_watermark)  # fmt: skip
-
-
 def ago(wall_ms: int) -> str | None:
     if wall_ms < 0:
         return None
     return f"{max(0.0, time.time() - wall_ms / 1000):.1f} s ago"
-
-
-def quorum_json(quorum: Quorum) -> dict[str, object]:
-    leader_end = end_of_leader(quorum)
-
-    def members(of: tuple[QuorumMember, ...]) -> list[dict[str, object]]:
-        return [
-            {
-                "node": member.node_id,
-                "directory_id": directory_text(member),
-                "end_offset": member.end_offset,
-                "lag": max(0, leader_end - member.end_offset),
-                "last_fetch_ms": member.last_fetch_ms,
-                "last_caught_up_ms": member.last_caught_up_ms,
-            }
-            for member in of
-        ]
-
-    return {
-        "leader": quorum.leader,
-        "leader_epoch": quorum.leader_epoch,
-        "high_watermark": quorum.high_watermark,
-        "voters": members(quorum.voters),
-        "observers": members(quorum.observers),
-    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
 
@@ -20,17 +20,12 @@ from cotidal.cli.verb import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping
+    from collections.abc import Container
 
-    from cotidal.client.admin import LogSize
-    from cotidal.client.assignment import Assignment
     from cotidal.client.cluster import Cluster
-    from cotidal.client.metadata import Metadata
-    from cotidal.client.moving import Ongoing, Outcome
-    from cotidal.client.throttling import Move
-    from cotidal.values import NodeId, TopicPartition
-
-    Sizes = Mapping[NodeId, Mapping[TopicPartition, LogSize]]
+    from cotidal.client.moving import Outcome
+    from cotidal.client.reassignment import Moving, Step
+    from cotidal.values import TopicPartition
 
 LOOK_EVERY_S = 0.5
 
@@ -77,37 +72,24 @@ def plan(
     As little moves as can: replicas stay where they are allowed to, are kept in different racks,
     and are spread evenly.
     """
-    from cotidal.client.admin import log_sizes
-    from cotidal.client.assignment import Impossible, Place
+    from cotidal.client.assignment import Impossible
     from cotidal.client.assignment import as_json as plan_json
-    from cotidal.client.assignment import plan as make
     from cotidal.client.cluster import Cluster
-    from cotidal.values import TopicPartition
+    from cotidal.client.reassignment import plan_steps
 
+    allowed = None if brokers is None else parse_ids(brokers)
+    gone = set() if without is None else parse_ids(without)
     with Cluster(bootstrap) as cluster:
-        for name in topics:
-            cluster.topic(name)
-        metadata = cluster.metadata()
-        allowed = allowed_brokers(metadata, brokers, without)
-        now = {
-            TopicPartition(topic.name, partition.partition): partition.replicas
-            for topic in metadata.topics
-            if (topic.name in topics if topics else not topic.is_internal)
-            for partition in topic.partitions
-        }
-        places = [Place(b.node_id, b.rack or "") for b in metadata.brokers if b.node_id in allowed]
         try:
-            targets = make(now, places, replication_factor=replicas)
+            steps = plan_steps(cluster, topics, brokers=allowed, without=gone, replicas=replicas)
         except Impossible as wrong:
             raise Failed(f"{wrong}; see the brokers with `cotidal status`") from None
-        sizes = log_sizes(cluster, [broker.node_id for broker in metadata.brokers])
-    changed = {at: target for at, target in targets.items() if target != now[at]}
     if as_json:
-        print_json(plan_json(changed))
-    elif not changed:
+        print_json(plan_json({step.at: step.planned for step in steps}))
+    elif not steps:
         click.echo("everything is where it should be: nothing would move")
     else:
-        print_plan(now, changed, sizes)
+        print_plan(steps)
 
 
 @command.command(
@@ -132,8 +114,7 @@ def start(plan_file: str, throttle: int | None, wait: bool, as_json: bool, boots
     """
     from cotidal.client.assignment import Impossible, from_json
     from cotidal.client.cluster import Cluster
-    from cotidal.client.moving import reassign
-    from cotidal.client.throttling import limit_brokers, limit_moves
+    from cotidal.client.reassignment import begin, lift_throttles
 
     with click.open_file(plan_file) as read:
         text = read.read()
@@ -142,14 +123,7 @@ def start(plan_file: str, throttle: int | None, wait: bool, as_json: bool, boots
     except Impossible as wrong:
         raise Failed(f"{plan_file}: {wrong}", status=2) from None
     with Cluster(bootstrap) as cluster:
-        if throttle is not None:
-            metadata = cluster.metadata()
-            # Before the first byte moves.
-            limit_moves(cluster, moves_of(metadata, targets))
-            limit_brokers(cluster, [broker.node_id for broker in metadata.brokers], throttle)
-        outcomes = reassign(cluster, dict(targets))
-        if throttle is not None and all(outcome.error for outcome in outcomes):
-            lift_throttles(cluster, targets)
+        outcomes = begin(cluster, targets, throttle=throttle)
         tell_outcomes(outcomes, "moves", as_json=as_json)
         if wait:
             wait_for(cluster, targets)
@@ -172,6 +146,7 @@ def start(plan_file: str, throttle: int | None, wait: bool, as_json: bool, boots
 def progress(wait: bool, as_json: bool, bootstrap: str) -> None:
     """Show the reassignments under way: who gets what, and how many bytes are left."""
     from cotidal.client.cluster import Cluster
+    from cotidal.client.reassignment import look, moving_json
 
     with Cluster(bootstrap) as cluster:
         if wait:
@@ -217,41 +192,10 @@ def cancel(partitions: tuple[str, ...], everything: bool, as_json: bool, bootstr
         )
 
 
-class Moving(NamedTuple):
-    """A reassignment under way, in bytes."""
-
-    ongoing: Ongoing
-    whole_bytes: int
-    left_bytes: int
-
-
-def look(cluster: Cluster) -> list[Moving]:
-    """What is under way, with what the new replicas lack of their leader's log."""
-    from cotidal.client.admin import log_sizes
-    from cotidal.client.moving import ongoing
-    from cotidal.values import TopicPartition
-
-    under_way = ongoing(cluster)
-    if not under_way:
-        return []
-    metadata = cluster.metadata(sorted({each.at.topic for each in under_way}))
-    sizes = log_sizes(cluster, [broker.node_id for broker in metadata.brokers])
-    leaders = {
-        TopicPartition(topic.name, partition.partition): partition.leader
-        for topic in metadata.topics
-        for partition in topic.partitions
-    }
-    moving = []
-    for each in under_way:
-        whole = size_at(sizes, leaders.get(each.at), each.at)
-        held = sum(min(whole, size_at(sizes, node, each.at)) for node in each.adding)
-        moving.append(Moving(each, whole * len(each.adding), whole * len(each.adding) - held))
-    return moving
-
-
 def wait_for(cluster: Cluster, partitions: Container[TopicPartition] | None) -> None:
     """Until these (or all) are where they shall be, with a bar of the bytes."""
     from cotidal.cli.progress import Progress
+    from cotidal.client.reassignment import look
 
     def under_way() -> list[Moving]:
         every = look(cluster)
@@ -268,32 +212,6 @@ def wait_for(cluster: Cluster, partitions: Container[TopicPartition] | None) -> 
             left = still
 
 
-def lift_throttles(cluster: Cluster, partitions: Iterable[TopicPartition]) -> None:
-    from cotidal.client.throttling import lift
-
-    brokers = [broker.node_id for broker in cluster.metadata(()).brokers]
-    lift(cluster, brokers=brokers, topics=sorted({at.topic for at in partitions}))
-
-
-def allowed_brokers(metadata: Metadata, given: str | None, without: str | None) -> set[int]:
-    serving = {int(broker.node_id) for broker in metadata.brokers}
-    allowed = serving if given is None else parse_ids(given)
-    gone = set() if without is None else parse_ids(without)
-    unknown = (allowed | gone) - serving if given is not None else gone - known_brokers(metadata)
-    if unknown:
-        raise Failed(
-            f"no broker {min(unknown)} serves; those that do are {list_text(sorted(serving))}"
-        )
-    return allowed - gone
-
-
-def known_brokers(metadata: Metadata) -> set[int]:
-    """Those that serve, and those that have a replica, whether they serve or not."""
-    partitions = [each for topic in metadata.topics for each in topic.partitions]
-    named = {int(node) for partition in partitions for node in partition.replicas}
-    return named | {int(broker.node_id) for broker in metadata.brokers}
-
-
 def parse_ids(text: str) -> set[int]:
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isascii() and part.isdigit() for part in parts):
@@ -301,41 +219,18 @@ def parse_ids(text: str) -> set[int]:
     return {int(part) for part in parts}
 
 
-def moves_of(metadata: Metadata, targets: Mapping[TopicPartition, Assignment]) -> list[Move]:
-    from cotidal.client.throttling import Move
-    from cotidal.values import TopicPartition
-
-    moves = []
-    for topic in metadata.topics:
-        for partition in topic.partitions:
-            target = targets.get(TopicPartition(topic.name, partition.partition))
-            if target is not None:
-                adding = tuple(node for node in target if node not in partition.replicas)
-                at = TopicPartition(topic.name, partition.partition)
-                moves.append(Move(at, partition.replicas, adding))
-    return moves
-
-
-def print_plan(
-    now: Mapping[TopicPartition, Assignment],
-    changed: Mapping[TopicPartition, Assignment],
-    sizes: Sizes,
-) -> None:
-    rows: list[list[Cell]] = []
-    total = 0
-    for at in sorted(changed):
-        new = [node for node in changed[at] if node not in now[at]]
-        copied = len(new) * max((size_at(sizes, node, at) for node in now[at]), default=0)
-        total += copied
-        rows.append(
-            [
-                at.topic,
-                at.partition,
-                list_text(now[at]),
-                list_text(changed[at]),
-                bytes_text(copied) if new else None,
-            ]
-        )
+def print_plan(steps: list[Step]) -> None:
+    rows: list[list[Cell]] = [
+        [
+            step.at.topic,
+            step.at.partition,
+            list_text(step.now),
+            list_text(step.planned),
+            bytes_text(step.copied_bytes) if set(step.planned) - set(step.now) else None,
+        ]
+        for step in steps
+    ]
+    total = sum(step.copied_bytes for step in steps)
     print_table(("TOPIC", "PARTITION", "NOW", "PLANNED", "COPIES"), rows)
     click.echo()
     click.echo(f"{bytes_text(total)} would be copied; begin with `cotidal reassign start`, which")
@@ -376,21 +271,3 @@ def moving_row(moving: Moving) -> list[Cell]:
         bytes_text(moving.left_bytes),
         bytes_text(moving.whole_bytes),
     ]
-
-
-def moving_json(moving: Moving) -> dict[str, object]:
-    each = moving.ongoing
-    return {
-        "topic": each.at.topic,
-        "partition": each.at.partition,
-        "replicas": each.replicas,
-        "adding": each.adding,
-        "removing": each.removing,
-        "bytes_left": moving.left_bytes,
-        "bytes": moving.whole_bytes,
-    }
-
-
-def size_at(sizes: Sizes, node: NodeId | None, at: TopicPartition) -> int:
-    log = None if node is None else sizes.get(node, {}).get(at)
-    return 0 if log is None else log.size_bytes

@@ -183,6 +183,30 @@ def describe_configs(
     )
 
 
+def config_json(config: Config) -> dict[str, object]:
+    fields: dict[str, object] = {
+        "setting": config.name,
+        "value": config.value,
+        "from": source_text(config.source),
+        "changeable": not config.is_read_only,
+        "sensitive": config.is_sensitive,
+    }
+    if config.documentation:
+        fields["meaning"] = config.documentation
+    return fields
+
+
+def source_text(source: ConfigSource) -> str:
+    return {
+        "TOPIC": "topic",
+        "BROKER": "this broker",
+        "CLUSTER": "all brokers",
+        "FILE": "server.properties",
+        "DEFAULT": "default",
+        "UNKNOWN": "unknown",
+    }[source.name]
+
+
 def change_configs(
     cluster: Cluster,
     resource: Resource,

@@ -17,6 +17,11 @@ FOLLOWER_REPLICAS: Final = "follower.replication.throttled.replicas"
 EVERY_REPLICA: Final = "*"
 _DYNAMIC: Final = (ConfigSource.TOPIC, ConfigSource.BROKER, ConfigSource.CLUSTER)
 
+_UNITS: Final = {
+    "": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 1 << 10, "MIB": 1 << 20,
+    "GIB": 1 << 30,
+}  # fmt: skip
+
 
 class BrokerThrottle(NamedTuple):
     """Bytes a second; None: no bound."""
@@ -40,6 +45,20 @@ class Move(NamedTuple):
     at: TopicPartition
     before: tuple[NodeId, ...]
     adding: tuple[NodeId, ...]
+
+
+def rate_from_text(text: str) -> int:
+    """Bytes a second: 1048576, 500KB, 10MB/s, 2MiB. ValueError with one sentence otherwise."""
+    bare = text.strip().removesuffix("/s").strip()
+    digits = bare.rstrip("KMGiBkmgb ")
+    unit = _UNITS.get(bare[len(digits) :].strip().upper())
+    try:
+        amount = float(digits)
+    except ValueError:
+        amount = -1.0
+    if unit is None or not 0 < amount * unit < 2**63:
+        raise ValueError(f"'{text}' is not a rate; write it like 500KB, 10MB or 1048576")
+    return int(amount * unit)
 
 
 def limit_brokers(cluster: Cluster, brokers: Iterable[NodeId], bytes_per_second: int) -> None:
