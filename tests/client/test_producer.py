@@ -10,11 +10,13 @@ from cotidal.client.partitioner import partition_for_key
 from cotidal.client.producer import BATCH_BYTES, Producer
 from cotidal.errors import ErrorCode
 from cotidal.messages.rpc.apis import ApiKey
+from cotidal.messages.rpc.init_producer_id import InitProducerIdResponse
 from cotidal.messages.rpc.produce import (
     PartitionProduceResponse,
     ProduceResponse,
     TopicProduceResponse,
 )
+from cotidal.values import NO_PRODUCER_ID, NO_SEQUENCE
 from cotidal.wire.compression import Compression
 from cotidal.wire.records import Record, read_records
 
@@ -53,9 +55,24 @@ def values(records: list[Record]) -> list[bytes | None]:
     return [record.value for record in records]
 
 
+def introduced(_request: Any, _version: int) -> InitProducerIdResponse:
+    return InitProducerIdResponse(producer_id=7, producer_epoch=0)
+
+
+def numbers(broker: Any) -> list[tuple[int, int]]:
+    """Producer and sequence of each batch, in order."""
+    headers = [
+        of.records.headers[0]
+        for request in broker.asked(ApiKey.PRODUCE)
+        for topic in request.topic_data
+        for of in topic.partition_data
+    ]
+    return [(header.producer_id, header.base_sequence) for header in headers]
+
+
 @pytest.fixture
 def leader(scripted_broker: Any, metadata_of: Any) -> Any:
-    broker = scripted_broker({ApiKey.PRODUCE: accepted})
+    broker = scripted_broker({ApiKey.PRODUCE: accepted, ApiKey.INIT_PRODUCER_ID: introduced})
     broker.script(ApiKey.METADATA, metadata_of({1: broker}, ("orders", (1, 1, 1))))
     return broker
 
@@ -126,7 +143,7 @@ def test_what_an_election_refuses_is_sent_again(leader: Any) -> None:
 def test_the_new_leader_is_found_when_the_old_one_hangs_up(
     scripted_broker: Any, metadata_of: Any, hang_up: Any
 ) -> None:
-    old = scripted_broker({ApiKey.PRODUCE: hang_up})
+    old = scripted_broker({ApiKey.PRODUCE: hang_up, ApiKey.INIT_PRODUCER_ID: introduced})
     new = scripted_broker({ApiKey.PRODUCE: accepted})
     brokers = {1: old, 2: new}
     old.script(
@@ -140,6 +157,40 @@ def test_the_new_leader_is_found_when_the_old_one_hangs_up(
         producer.add(b"v")
         assert len(producer.flush()) == 1
     assert [values(records) for _, records in written(new)] == [[b"v"]]
+    assert numbers(old) == numbers(new) == [(7, 0)]  # the new one would know it if the old had
+
+
+def test_with_acks_all_every_batch_of_a_partition_has_its_number(leader: Any) -> None:
+    with Cluster(leader.bootstrap) as cluster:
+        producer = Producer(cluster, "orders", partition=0)
+        for count in (2, 3, 1):
+            for _ in range(count):
+                producer.add(b"v")
+            producer.flush()
+    assert numbers(leader) == [(7, 0), (7, 2), (7, 5)]
+    assert len(leader.asked(ApiKey.INIT_PRODUCER_ID)) == 1
+
+
+def test_with_less_than_all_nothing_is_numbered(leader: Any) -> None:
+    with Cluster(leader.bootstrap) as cluster:
+        producer = Producer(cluster, "orders", partition=0, acks=1)
+        producer.add(b"v")
+        producer.flush()
+    assert numbers(leader) == [(NO_PRODUCER_ID, NO_SEQUENCE)]
+    assert not leader.asked(ApiKey.INIT_PRODUCER_ID)
+
+
+def test_after_a_batch_was_given_up_it_writes_as_somebody_new(leader: Any) -> None:
+    leader.script(ApiKey.PRODUCE, refusing(ErrorCode.MESSAGE_TOO_LARGE), accepted)
+    with Cluster(leader.bootstrap) as cluster:
+        producer = Producer(cluster, "orders", partition=0)
+        producer.add(b"v")
+        with pytest.raises(Refused):
+            producer.flush()
+        producer.add(b"w")
+        producer.flush()
+    assert numbers(leader) == [(7, 0), (7, 0)]
+    assert len(leader.asked(ApiKey.INIT_PRODUCER_ID)) == 2
 
 
 def test_what_the_cluster_never_takes_ends_with_its_reason(leader: Any) -> None:
@@ -163,15 +214,17 @@ def test_what_no_retry_mends_is_raised_at_once(leader: Any) -> None:
 
 
 def test_without_acks_nothing_is_waited_for(leader: Any, silence: Any) -> None:
-    leader.script(ApiKey.PRODUCE, silence)
+    leader.script(ApiKey.PRODUCE, silence, silence, silence, accepted)
     with Cluster(leader.bootstrap) as cluster:
         producer = Producer(cluster, "orders", acks=0, partition=2)
         for _ in range(3):
             producer.add(b"v")
             [acknowledged] = producer.flush()
             assert acknowledged.base_offset == -1
-        cluster.metadata()  # the connection is in step: its next answer is the one to this
-    assert [request.acks for request in leader.asked(ApiKey.PRODUCE)] == [0, 0, 0]
+        last = Producer(cluster, "orders", acks=1, partition=2)
+        last.add(b"v")
+        assert len(last.flush()) == 1  # the connection is in step: its next answer is to this
+    assert [request.acks for request in leader.asked(ApiKey.PRODUCE)] == [0, 0, 0, 1]
 
 
 def test_a_partition_that_does_not_exist_is_told_before_anything_is_sent(leader: Any) -> None:

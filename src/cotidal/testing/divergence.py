@@ -29,7 +29,8 @@ from cotidal.client.cluster import Cluster as Client
 from cotidal.client.failures import ClientError
 from cotidal.client.metadata import Partition
 from cotidal.client.offsets import end_offsets
-from cotidal.client.producer import ACKS_ALL, Producer
+from cotidal.client.producer import Producer
+from cotidal.client.rounds import ACKS_ALL
 from cotidal.testing.cluster import Cluster, ClusterFailed
 from cotidal.values import TopicPartition
 
