@@ -267,3 +267,29 @@ PAGE_TOLD_MAX: Final = 50_000
 
 PAGE_STEPS_PER_TURN_MAX: Final = 400
 """Events of simulated nodes between two pictures: some 40 ms here. Time then passes more slowly."""
+
+LIVE_CLERKS_MAX: Final = 4
+"""Questions that one console asks its cluster at the same time: a page asks one or two."""
+
+LIVE_QUESTIONS_MAX: Final = 64
+"""Questions of all pages that wait for a clerk: more than that is no person."""
+
+LIVE_POLL_MS: Final = 400
+"""Between two looks at a live cluster. A person sees a change within half a second; three idle
+brokers spend about a hundredth of a core on it."""
+
+LIVE_POLL_SHARE: Final = 5
+"""A look that takes long is followed by a rest this many times as long: a cluster of many
+partitions gives a console a sixth of a core at most."""
+
+LIVE_UNWATCHED_MS: Final = 5_000
+"""After so long without a page nothing is asked of the cluster any more."""
+
+LIVE_FRAMES_MAX: Final = 1_500
+"""Pictures of the past that can be gone back to: ten minutes. They share what has not changed."""
+
+LIVE_LOG_MAX: Final = 4_000
+"""Sentences, lines of metadata and samples that a console remembers, each: the newest stay."""
+
+LIVE_PARTITIONS_MAX: Final = 2_000
+"""Partitions in a picture, those that are not well before all others. What a page can draw."""

@@ -55,7 +55,12 @@ def hear(session, **said):
 def test_a_world_is_opened_and_shown():
     made = Session({"counter": lambda command: Counter()})
     assert hear(made, do="open", world="counter") == [
-        {"tell": "opened", "world": "counter", "about": {"title": "counter"}},
+        {
+            "tell": "opened",
+            "world": "counter",
+            "worlds": ["counter"],
+            "about": {"title": "counter"},
+        },
         {"tell": "picture", "patch": {"value": 0}},
     ]
 
@@ -126,3 +131,57 @@ def test_no_world_is_commanded_before_one_is_open():
 def test_a_command_knows_numbers_from_truth():
     with pytest.raises(Refused, match="whole number 'node' from 1 to 3"):
         Command({"do": "kill", "node": True}).number("node", least=1, most=3)
+
+
+class Later:
+    """An answer that takes its time."""
+
+    def __init__(self):
+        self.given = None
+
+    def found(self):
+        if isinstance(self.given, Refused):
+            raise self.given
+        return self.given
+
+
+class Slow(Counter):
+    """A world whose answers come when the test gives them."""
+
+    def __init__(self):
+        super().__init__()
+        self.asked = []
+
+    def obey(self, command):
+        self.asked.append(Later())
+        return self.asked[-1]
+
+
+@pytest.fixture
+def slow():
+    made = Session({"slow": lambda command: Slow()})
+    hear(made, do="open", world="slow")
+    return made
+
+
+def answers(session):
+    session.turn(0)
+    told = [json.loads(text) for text in session.take()]
+    return [each for each in told if each["tell"] in ("answer", "refused")]
+
+
+def test_an_answer_that_takes_time_is_given_when_it_is_found(slow):
+    hear(slow, do="look", ask=1)
+    hear(slow, do="look", ask=2)
+    assert answers(slow) == []
+    slow.world.asked[1].given = {"value": 5}
+    assert answers(slow) == [{"tell": "answer", "ask": 2, "value": 5}]
+    slow.world.asked[0].given = Refused("it took too long")
+    assert answers(slow) == [{"tell": "refused", "ask": 1, "sentence": "it took too long"}]
+    assert answers(slow) == []
+
+
+def test_a_question_to_a_world_that_is_left_is_refused(slow):
+    hear(slow, do="look", ask=1)
+    told = hear(slow, do="open", world="slow")
+    assert told[0] == {"tell": "refused", "ask": 1, "sentence": "another world was opened"}

@@ -93,7 +93,8 @@ def unclean(partitions: tuple[str, ...], yes: bool, as_json: bool, bootstrap: st
 
 def warn(cluster: Cluster, wanted: Iterable[TopicPartition]) -> None:
     """Say what it may cost, and do nothing."""
-    from cotidal.cli.status import gather, print_replicas
+    from cotidal.cli.status import print_replicas
+    from cotidal.client.status import gather
 
     named = set(wanted)
     status = gather(cluster, tuple(sorted({at.topic for at in named})))

@@ -33,6 +33,7 @@ VERBS: Final[dict[str, str]] = {
     "throttle": "Bound what replicas that catch up may take of the network.",
     "quota": "Bound what clients may take of each broker.",
     "quorum": "Show the controllers and how far each has got.",
+    "console": "Show a live cluster as a web page.",
     "chaos": "Kill, pause and part the nodes of a local cluster.",
     "events": "Tell what has happened to replication.",
     "sim": "Simulate clusters under faults and look for broken promises.",

@@ -89,8 +89,11 @@ def _hint(story: str, known: Sequence[str]) -> str:
     return f"; did you mean '{close}'?" if close else ""
 
 
-def serve_page(worlds: object, *, host: str, port: int, start: dict[str, str]) -> None:
-    """Until it is interrupted. ``start``: what the page opens first."""
+def serve_page(
+    worlds: object, *, host: str, port: int, start: dict[str, str], token: str | None = None
+) -> None:
+    """Until it is interrupted. ``start``: what the page opens first. ``token``: one to ask for
+    in any case; else a random one is asked for where others than this machine can come."""
     try:
         from cotidal.console.host import run
         from cotidal.console.server import is_loopback
@@ -100,14 +103,14 @@ def serve_page(worlds: object, *, host: str, port: int, start: dict[str, str]) -
             " `pip install 'cotidal[console]'`",
             status=2,
         ) from None
-    token = "" if is_loopback(host) else secrets.token_urlsafe(16)
+    asked = token or ("" if is_loopback(host) else secrets.token_urlsafe(16))
 
     def told(bound: int) -> None:
-        query = f"?token={token}" if token else ""
+        query = f"?{urlencode({'token': asked})}" if asked else ""
         shown = "localhost" if is_loopback(host) else host
         click.echo(f"http://{shown}:{bound}/{query}#{urlencode(start)}")
 
     try:
-        run(worlds, host=host, port=port, token=token, on_ready=told)  # type: ignore[arg-type]
+        run(worlds, host=host, port=port, token=asked, on_ready=told)  # type: ignore[arg-type]
     except OSError as error:
         raise Failed(f"cannot listen on {host}:{port}: {error.strerror or error}") from None

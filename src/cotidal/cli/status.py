@@ -1,12 +1,12 @@
 """``cotidal status``: the whole cluster on one page, and each replica of what is not well.
 
 What is told of a replica, why it is not in sync, and what an election of it would drop is reasoned
-in client/standing.py; here it is laid out.
+in client/standing.py, from what client/status.py has gathered; here it is laid out.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,14 +14,9 @@ from cotidal.cli.table import Cell, bytes_text, list_text, print_json, print_tab
 from cotidal.cli.verb import Verb, bootstrap_option, complete_topic, json_option
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from cotidal.client.admin import LogSize
-    from cotidal.client.cluster import Cluster
-    from cotidal.client.metadata import Metadata
     from cotidal.client.replicas import Registered
-    from cotidal.client.standing import PartitionStanding, ReplicaStanding, Scene
-    from cotidal.values import NodeId, TopicPartition
+    from cotidal.client.standing import PartitionStanding, ReplicaStanding
+    from cotidal.client.status import Status
 
 LEGEND = """\
 IF ELECTED NOW: what an election of this replica would drop. Records below the high watermark are
@@ -31,16 +26,6 @@ apart."""
 EPOCHS_SHOWN = 3
 UNWELL_SHOWN = 20
 """Partitions whose replicas are shown unasked: a page, not a book."""
-
-
-class Status(NamedTuple):
-    """Everything that was asked for."""
-
-    metadata: Metadata
-    brokers: tuple[Registered, ...]
-    sizes: Mapping[NodeId, Mapping[TopicPartition, LogSize]]
-    partitions: list[PartitionStanding]
-    scene: Scene
 
 
 @click.command(
@@ -72,6 +57,7 @@ def command(
     by leader epoch; why it is not in sync; and which records would be lost if it were elected now.
     """
     from cotidal.client.cluster import Cluster
+    from cotidal.client.status import gather
 
     # A broker that hangs is soon given up: the others know what there is to know of it.
     with Cluster(bootstrap, timeout_s=10.0, connect_timeout_s=2.0) as cluster:
@@ -94,54 +80,6 @@ def command(
         click.echo("every partition has all its replicas in sync")
     else:
         click.echo("there are no topics; create one with `cotidal topic create NAME`")
-
-
-def gather(cluster: Cluster, topics: tuple[str, ...] = (), *, internal: bool = False) -> Status:
-    """Ask every broker, and the cluster about those that do not answer."""
-    from cotidal.client.admin import log_sizes
-    from cotidal.client.replicas import (
-        NOBODY,
-        ask_brokers,
-        eligible_leaders,
-        registered_brokers,
-    )
-    from cotidal.client.standing import Scene, stand
-    from cotidal.values import TopicPartition
-
-    for name in topics:
-        cluster.topic(name)  # or the cluster's own sentence about it
-    metadata = cluster.metadata()
-    shown = [
-        topic
-        for topic in metadata.topics
-        if (topic.name in topics if topics else internal or not topic.is_internal)
-    ]
-    names = [topic.name for topic in shown]
-    registered = registered_brokers(cluster, metadata)
-    told, silent = ask_brokers(cluster, metadata._replace(topics=tuple(shown)), names)
-    sizes = log_sizes(cluster, told)
-    eligible = eligible_leaders(cluster, names)
-    scene = Scene(
-        told,
-        silent,
-        frozenset(broker.node_id for broker in registered if broker.is_fenced),
-        frozenset(broker.node_id for broker in registered),
-    )
-    partitions = []
-    for topic in shown:
-        for partition in topic.partitions:
-            at = TopicPartition(topic.name, partition.partition)
-            log = sizes.get(partition.leader, {}).get(at)
-            partitions.append(
-                stand(
-                    at,
-                    partition,
-                    scene,
-                    eligible=eligible.get(at, NOBODY),
-                    leader_bytes=None if log is None else log.size_bytes,
-                )
-            )
-    return Status(metadata, registered, sizes, partitions, scene)
 
 
 def print_cluster(status: Status) -> None:

@@ -10,6 +10,8 @@
     clients     name -> Client
     lamps       promise -> "holds" or "broken"; ``broken`` says what was found
     settings    what can be changed while it runs
+    health      of a live cluster: {"state": "good", "warn" or "bad", "sentence": ...}
+    notes       what a live cluster does not tell, a sentence each
 
 Ids are text where they are keys. Nothing is None: what is not known is not there.
 """
@@ -21,7 +23,7 @@ from typing import NotRequired, TypedDict
 
 class Quorum(TypedDict):
     role: str
-    """leader, follower, candidate, prospective, unattached, resigned."""
+    """leader, follower, candidate, prospective, unattached, resigned, observer."""
     epoch: int
     """Term, in Raft's words."""
     voted: NotRequired[int]
@@ -32,15 +34,16 @@ class Quorum(TypedDict):
 class Broker(TypedDict):
     id: int
     state: str
-    """up, starting, fenced, paused, down."""
+    """up, starting, fenced, paused, down, silent."""
     rack: str
-    incarnation: int
+    incarnation: NotRequired[int]
+    address: NotRequired[str]
     quorum: NotRequired[Quorum]
 
 
 class Replica(TypedDict):
     start: int
-    high_watermark: int
+    high_watermark: NotRequired[int]
     end: int
     epochs: list[list[int]]
     """[epoch, its first offset], ascending."""
@@ -54,14 +57,18 @@ class Partition(TypedDict):
     leader: int
     """-1: none."""
     leader_epoch: int
-    partition_epoch: int
+    partition_epoch: NotRequired[int]
     preferred: int
     replicas: list[int]
     isr: list[int]
     elr: list[int]
     proposed: NotRequired[list[int]]
     """Asked for by the leader, not answered yet."""
-    min_isr: int
+    min_isr: NotRequired[int]
+    why_out: NotRequired[dict[str, str]]
+    """Of replicas that are not in sync: why, in words."""
+    if_elected: NotRequired[dict[str, str]]
+    """Of the same: which records would go if it led from now on."""
     logs: dict[str, Replica]
 
 

@@ -13,14 +13,14 @@ import json
 from collections.abc import Callable, Mapping
 
 from cotidal.console.delta import difference
-from cotidal.console.world import Command, Json, Refused, World
+from cotidal.console.world import Awaited, Command, Json, Refused, World
 from cotidal.limits import PAGE_COMMAND_BYTES_MAX
 
 Opener = Callable[[Command], World]
 
 
 class Session:
-    __slots__ = ("_drawn", "_is_ready", "_sent", "_worlds", "outbox", "world")
+    __slots__ = ("_awaited", "_drawn", "_is_ready", "_sent", "_worlds", "outbox", "world")
 
     def __init__(self, worlds: Mapping[str, Opener]) -> None:
         """``worlds``: by the name under which a page opens them."""
@@ -32,6 +32,8 @@ class Session:
         self._sent: dict[str, int] = {}
         """How much of each log the page has."""
         self._is_ready = False
+        self._awaited: list[tuple[object, Awaited]] = []
+        """Questions that are not answered yet, as they came."""
 
     def hear(self, text: str | bytes) -> None:
         ask: object = None
@@ -47,13 +49,17 @@ class Session:
         except Refused as refusal:
             self._say({"tell": "refused", "ask": ask, "sentence": str(refusal)})
         else:
-            if answer is not None or ask is not None:
-                self._say({"tell": "answer", "ask": ask, **(answer or {})})
+            if answer is None or isinstance(answer, dict):
+                if answer is not None or ask is not None:
+                    self._say({"tell": "answer", "ask": ask, **(answer or {})})
+            else:
+                self._awaited.append((ask, answer))
         self._show()
 
     def turn(self, passed_ms: int) -> None:
         if self.world is not None:
             self.world.advance(passed_ms)
+            self._awaited = [each for each in self._awaited if not self._is_answered(*each)]
             self._show()
 
     def take(self) -> list[str]:
@@ -62,10 +68,20 @@ class Session:
         self.outbox.clear()
         return found
 
+    def _is_answered(self, ask: object, awaited: Awaited) -> bool:
+        try:
+            found = awaited.found()
+        except Refused as refusal:
+            self._say({"tell": "refused", "ask": ask, "sentence": str(refusal)})
+            return True
+        if found is not None:
+            self._say({"tell": "answer", "ask": ask, **found})
+        return found is not None
+
     def _say(self, message: Json) -> None:
         self.outbox.append({name: value for name, value in message.items() if value is not None})
 
-    def _obey(self, command: Command) -> Json | None:
+    def _obey(self, command: Command) -> Json | Awaited | None:
         if command.name == "ready":
             self._is_ready = True
             return None
@@ -79,10 +95,14 @@ class Session:
     def _open(self, command: Command) -> None:
         name = command.one_of("world", tuple(self._worlds))
         self.world = self._worlds[name](command)
+        for ask, _ in self._awaited:
+            self._say({"tell": "refused", "ask": ask, "sentence": "another world was opened"})
+        self._awaited = []
         self._drawn = {}
         self._sent = {}
         self._is_ready = True
-        self._say({"tell": "opened", "world": name, "about": self.world.about})
+        opened = {"tell": "opened", "world": name, "worlds": list(self._worlds)}
+        self._say({**opened, "about": self.world.about})
 
     def _show(self) -> None:
         """Logs before the picture: a page that is ready again has them all."""

@@ -1,7 +1,8 @@
 """What every world behind the page is. Pure.
 
-A world is commanded by the page and obeys at once, or refuses with a sentence. Time passes when its
-host says so. Everything that it gives is plain JSON: dicts with text keys, lists, text, numbers.
+A world is commanded by the page and obeys at once, refuses with a sentence, or says that an answer
+will come. Time passes when its host says so. Everything that it gives is plain JSON: dicts with
+text keys, lists, text, numbers.
 """
 
 from __future__ import annotations
@@ -16,6 +17,13 @@ class Refused(Exception):
     """A command that cannot be obeyed. The message is one sentence for whoever gave it."""
 
 
+class Awaited(Protocol):
+    """An answer that takes its time: whoever asked looks for it once a turn."""
+
+    def found(self) -> Json | None:
+        """None: not yet. Refused if there will be none."""
+
+
 class World(Protocol):
     @property
     def about(self) -> Json:
@@ -25,7 +33,7 @@ class World(Protocol):
     def logs(self) -> Mapping[str, Sequence[Json]]:
         """Lists that grow at their end: what was told, measured, decided."""
 
-    def obey(self, command: Command) -> Json | None:
+    def obey(self, command: Command) -> Json | Awaited | None:
         """Refused if it cannot. What is found goes to whoever asked."""
 
     def advance(self, passed_ms: int) -> None:

@@ -51,7 +51,8 @@ class Page {
     this.wasGone = false;
     say(byId("connection"), "connected");
     set(byId("connection"), { class: "good" });
-    this.warn(again ? "Connected again: the run was done again, to the same moment." : "");
+    const told = this.store.world === "live" ? "this is the cluster as it is now" : "the run was done again, to the same moment";
+    this.warn(again ? `Connected again: ${told}.` : "");
     if (again) setTimeout(() => this.warn(""), 6000);
     this.link.say(this.reopening());
   }
@@ -66,6 +67,7 @@ class Page {
   // The same run, to the same moment.
   reopening() {
     const picture = this.store.picture;
+    if (this.store.world === "live") return { do: "open", world: "live" };
     if (picture.now_us === undefined || !this.store.about.start) return this.opening;
     return { do: "open", world: this.store.world, ...this.store.about.start, journal: picture.journal ?? [], at_us: picture.now_us };
   }
@@ -223,7 +225,7 @@ class Page {
 
   writeAddress() {
     if (!this.store.about.start) return;
-    const key = JSON.stringify([this.store.about.start, this.store.picture.journal?.length, this.store.picture.journal?.at(-1)]);
+    const key = JSON.stringify([this.store.world, this.store.about.start, this.store.picture.journal?.length, this.store.picture.journal?.at(-1)]);
     if (key === this.addressKey) return;
     this.addressKey = key;
     this.written = address.write(this.addressed());
@@ -264,6 +266,7 @@ class Page {
     show(byId("legend"), picture.settings !== undefined);
     show(this.fresh, this.store.world === "simulator");
     for (const button of byId("worlds").children) {
+      show(button, this.store.worlds.includes(button.dataset.world));
       set(button, { "aria-current": String(button.dataset.world === (about.lesson ? "story" : this.store.world)) });
     }
   }
@@ -275,6 +278,7 @@ class Page {
       return button;
     };
     byId("worlds").append(
+      open("live", "Live", () => this.open({ world: "live" })),
       open("simulator", "Sandbox", () => this.open({ world: "simulator" })),
       open("story", "Lessons", () => lessons(this)),
       open("run", "Runs", () => runs(this)),

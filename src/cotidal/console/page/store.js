@@ -21,6 +21,7 @@ export class Store {
   forget() {
     this.world = "";
     this.about = {};
+    this.worlds = []; // that can be opened here
     this.picture = {};
     this.logs = { told: [], samples: [], metadata: [] };
     this.lags = []; // {at, lag: {broker: records}} of the chosen partition
@@ -34,6 +35,7 @@ export class Store {
         this.forget();
         this.world = message.world;
         this.about = message.about;
+        this.worlds = message.worlds;
         break;
       case "log": {
         const log = (this.logs[message.name] ??= []);
