@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import time
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -112,6 +114,15 @@ def test_a_record_that_is_too_large_is_refused_with_what_to_do(cotidal: Any, top
     assert outcome.status == 1
     assert "max.message.bytes" in outcome.err
     assert outcome.err.count("\n") == 1
+
+
+def test_what_was_acknowledged_is_noted(cotidal: Any, topic: str, tmp_path: Path) -> None:
+    noted = tmp_path / "acknowledged.jsonl"
+    for lines in ("a\nb\n", "c\n"):
+        cotidal("produce", topic, "-p", "0", "--receipts", str(noted), stdin=lines)
+    told = [json.loads(line) for line in noted.read_text().splitlines()]
+    assert [(each["topic"], each["offset"]) for each in told] == [(topic, at) for at in range(3)]
+    assert told[2]["sha256"] == sha256(b"c").hexdigest()
 
 
 def test_a_topic_to_write_to_is_not_made_by_writing(cotidal: Any) -> None:

@@ -70,6 +70,10 @@ def spark_session(name: str, master: str) -> Iterator[SparkSession]:
             "one topic, from the brokers' files",
             "cotidal pipeline run audit --topic orders --data data",
         ),
+        (
+            "and is all there that was acknowledged?",
+            "cotidal pipeline run audit --receipts acknowledged.jsonl",
+        ),
         ("on a cluster of Spark's", "cotidal pipeline run audit --master spark://host:7077"),
     ),
 )
@@ -80,11 +84,21 @@ def spark_session(name: str, master: str) -> Iterator[SparkSession]:
     type=click.Path(file_okay=False),
     help="Log directories, or what `up --data` keeps: files instead of asking their brokers.",
 )
+@click.option(
+    "--receipts",
+    multiple=True,
+    help="What `produce --receipts` wrote: all of it must be there, once. A path Spark can read.",
+)
 @master_option
 @bootstrap_option
 @json_option
 def audit(
-    topics: tuple[str, ...], data: tuple[str, ...], master: str, bootstrap: str, as_json: bool
+    topics: tuple[str, ...],
+    data: tuple[str, ...],
+    receipts: tuple[str, ...],
+    master: str,
+    bootstrap: str,
+    as_json: bool,
 ) -> None:
     """Read every replica of every partition and see whether they agree.
 
@@ -104,10 +118,18 @@ def audit(
         from cotidal.spark.audit.job import audit as run_audit
 
         report = run_audit(spark, found)
+        if receipts:
+            from cotidal.spark.audit.acknowledged import prove
+
+            proof = prove(spark, bootstrap, receipts, found)
+            report = report._replace(
+                findings=(*report.findings, *proof.findings), receipts=proof.receipts
+            )
     if as_json:
         print_json(
             {
                 "agreed": report.agreed,
+                "receipts": report.receipts,
                 "partitions": [each._asdict() for each in report.totals],
                 "findings": [
                     each._asdict() | {"kind": each.kind.value} for each in report.findings
@@ -121,6 +143,8 @@ def audit(
         raise Failed(
             f"the replicas do not agree: {faults} findings; a broker that is stopped, its"
             " partition's directory removed and started again fetches it anew"
+            if any(each.kind.is_of_replica for each in report.findings)
+            else f"the replicas agree, but not with the receipts: {faults} findings"
         )
 
 
@@ -146,6 +170,8 @@ def tell(report: Report) -> None:
     if report.agreed:
         records = sum(each.records for each in report.totals)
         click.echo(f"agreed: {records:,} records, the same in every replica that was read")
+        if report.receipts:
+            click.echo(f"all {report.receipts:,} records with a receipt are there, once")
 
 
 @run.command(

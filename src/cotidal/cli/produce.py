@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from io import BufferedReader
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, TextIO, cast
 
 import click
 
@@ -13,7 +13,7 @@ from cotidal.cli.progress import Progress
 from cotidal.cli.verb import Failed, Verb, bootstrap_option, complete_topic
 
 if TYPE_CHECKING:
-    from cotidal.client.producer import Producer
+    from cotidal.client.producer import Acknowledged
 
 ACKS: Final = {"all": -1, "-1": -1, "0": 0, "1": 1}
 COMPRESSIONS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -29,6 +29,10 @@ LINE_BYTES_MAX: Final = 64 * 1024 * 1024
         ("keys before a colon", "printf 'k1:a\\nk2:b\\n' | cotidal produce orders -k :"),
         ("a file, compressed", "cotidal produce orders --compression zstd < lines.txt"),
         ("with a header on each record", "cotidal produce orders -H source=shell < lines.txt"),
+        (
+            "noting what was acknowledged, for an audit",
+            "cotidal produce orders --receipts acknowledged.jsonl < lines.txt",
+        ),
         ("type records, end with Ctrl-D", "cotidal produce orders"),
     ),
 )
@@ -54,6 +58,11 @@ LINE_BYTES_MAX: Final = 64 * 1024 * 1024
     show_default=True,
     help="How long to go on trying.",
 )
+@click.option(
+    "--receipts",
+    type=click.File("a", lazy=False),
+    help="Append a line for each record that was acknowledged; see `pipeline run audit`.",
+)
 @bootstrap_option
 def command(
     topic: str,
@@ -64,6 +73,7 @@ def command(
     compression: str,
     partition: int | None,
     timeout_s: float,
+    receipts: TextIO | None,
     bootstrap: str,
 ) -> None:
     """Write lines from stdin to TOPIC, one record a line.
@@ -80,6 +90,10 @@ def command(
     separator = key_separator.encode() if key_separator is not None else None
     if separator == b"":
         raise click.UsageError("--key-separator must not be empty")
+    if receipts is not None and not ACKS[acks]:
+        raise click.UsageError(
+            "--receipts is for what was acknowledged, and --acks 0 asks for none"
+        )
     fixed_headers = [(name, value.encode()) for name, value in parse_settings(headers).items()]
     null = null_value.encode() if null_value is not None else None
     with Cluster(bootstrap) as cluster, Progress("records written") as progress:
@@ -100,11 +114,17 @@ def command(
             for line in lines:
                 key, value = split_key(line, separator)
                 producer.add(None if value == null else value, key=key, headers=fixed_headers)
-            flush(producer, progress)
+            acknowledged = producer.flush()
+            progress.advance(sum(each.records for each in acknowledged))
+            if receipts is not None:
+                note(receipts, topic, acknowledged)
 
 
-def flush(producer: Producer, progress: Progress) -> None:
-    progress.advance(sum(acknowledged.records for acknowledged in producer.flush()))
+def note(file: TextIO, topic: str, acknowledged: Sequence[Acknowledged]) -> None:
+    from cotidal.client.receipts import receipts
+
+    file.writelines(f"{line}\n" for each in acknowledged for line in receipts(topic, each))
+    file.flush()
 
 
 def split_key(line: bytes, separator: bytes | None) -> tuple[bytes | None, bytes]:

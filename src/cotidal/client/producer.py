@@ -45,7 +45,12 @@ class Acknowledged(NamedTuple):
 
     partition: int
     base_offset: Offset
-    records: int
+    values: tuple[bytes | None, ...]
+    """Of its records, in their order."""
+
+    @property
+    def records(self) -> int:
+        return len(self.values)
 
 
 class Producer:
@@ -123,7 +128,8 @@ class Producer:
             rounds.send()
             written = rounds.receive()
             for at, base_offset in written.items():
-                done.append(Acknowledged(at.partition, base_offset, len(waiting[at].popleft())))
+                values = tuple(record.value for record in waiting[at].popleft())
+                done.append(Acknowledged(at.partition, base_offset, values))
             waiting = {at: runs for at, runs in waiting.items() if runs}
             if written:
                 backoff = Backoff(timeout_s=rounds.timeout_s)

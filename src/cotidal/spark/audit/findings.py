@@ -22,12 +22,18 @@ class Kind(Enum):
     DIFFERS = "differs"
     TAIL = "tail"
     ACKNOWLEDGED = "acknowledged"
+    DOUBLED = "doubled"
     LAGS = "lags"
     UNREAD = "unread"
 
     @property
     def is_fault(self) -> bool:
         return self not in (Kind.LAGS, Kind.UNREAD)
+
+    @property
+    def is_of_replica(self) -> bool:
+        """Of one replica against the others, not of what all of them hold."""
+        return self.is_fault and self not in (Kind.ACKNOWLEDGED, Kind.DOUBLED)
 
 
 class Finding(NamedTuple):

@@ -78,6 +78,8 @@ class Report(NamedTuple):
     findings: tuple[Finding, ...]
     doubts_left: int
     """Ranges that differ and were not looked at closely."""
+    receipts: int = 0
+    """Of acknowledged writes, held against the topics."""
 
     @property
     def agreed(self) -> bool:
