@@ -293,3 +293,32 @@ LIVE_LOG_MAX: Final = 4_000
 
 LIVE_PARTITIONS_MAX: Final = 2_000
 """Partitions in a picture, those that are not well before all others. What a page can draw."""
+
+# the desk of a live console
+
+DESK_RECORDS_MAX: Final = 200
+"""Records in one answer: more than a person reads at once, some 100 KiB with their values cut."""
+
+DESK_SCANNED_MAX: Final = 20_000
+"""Records that are looked through for a text in one question: about a second here."""
+
+DESK_SCANNED_BYTES_MAX: Final = 32 * MIB
+"""Bytes that one question about records may make a broker read."""
+
+DESK_COMPARED_MAX: Final = 100
+"""Offsets that are laid side by side, replica by replica."""
+
+DESK_VALUE_BYTES_MAX: Final = 1 * KIB
+"""Of a key, value or header in a list of records; the rest is shown on request."""
+
+DESK_VALUE_WHOLE_BYTES_MAX: Final = 256 * KIB
+"""Of one value that is shown whole: nobody reads more, and a browser is slow with it."""
+
+DESK_JSON_BYTES_MAX: Final = 4 * MIB
+"""A value that is parsed to be laid out as JSON."""
+
+DESK_GROUPS_LAG_MAX: Final = 50
+"""Groups whose lag is told in their list: each costs two questions to its coordinator."""
+
+DESK_ROWS_MAX: Final = 2_000
+"""Partitions, groups, transactions or members in one answer. What a page can draw as a table."""

@@ -14,7 +14,6 @@ from cotidal.cli.table import Cell, bytes_text, list_text, print_json, print_tab
 from cotidal.cli.verb import Verb, bootstrap_option, complete_topic, json_option
 
 if TYPE_CHECKING:
-    from cotidal.client.replicas import Registered
     from cotidal.client.standing import PartitionStanding, ReplicaStanding
     from cotidal.client.status import Status
 
@@ -58,6 +57,7 @@ def command(
     """
     from cotidal.client.cluster import Cluster
     from cotidal.client.status import gather
+    from cotidal.client.status_report import status_json
 
     # A broker that hangs is soon given up: the others know what there is to know of it.
     with Cluster(bootstrap, timeout_s=10.0, connect_timeout_s=2.0) as cluster:
@@ -83,6 +83,8 @@ def command(
 
 
 def print_cluster(status: Status) -> None:
+    from cotidal.client.status_report import broker_state
+
     metadata, sizes = status.metadata, status.sizes
     partitions = [each for topic in metadata.topics for each in topic.partitions]
     leading = [partition.leader for partition in partitions]
@@ -107,13 +109,9 @@ def print_cluster(status: Status) -> None:
     print_table(("BROKER", "ADDRESS", "RACK", "STATE", "LEADS", "REPLICAS", "SIZE"), rows)
 
 
-def broker_state(status: Status, broker: Registered) -> str:
-    if broker.is_fenced:
-        return status.scene.fenced_text(broker.node_id)
-    return "does not answer" if broker.node_id in status.scene.silent else "serves"
-
-
 def print_partitions(status: Status) -> None:
+    from cotidal.client.status_report import size_of
+
     partitions = status.partitions
     lacking = sum(each.partition.is_under_replicated for each in partitions)
     leaderless = sum(not each.partition.has_leader for each in partitions)
@@ -195,78 +193,3 @@ def replica_row(replica: ReplicaStanding) -> list[Cell]:
         None if replica.loss is None else loss_text(replica.loss),
         replica.why,
     ]
-
-
-def size_of(status: Status, each: PartitionStanding) -> int | None:
-    log = status.sizes.get(each.partition.leader, {}).get(each.at)
-    return None if log is None else log.size_bytes
-
-
-def status_json(status: Status) -> dict[str, object]:
-    return {
-        "cluster_id": status.metadata.cluster_id,
-        "brokers": [
-            {
-                "id": broker.node_id,
-                "host": broker.host,
-                "port": broker.port,
-                "rack": broker.rack,
-                "fenced": broker.is_fenced,
-                "fenced_for_ms": status.scene.fenced_for_ms(broker.node_id)
-                if broker.is_fenced
-                else None,
-                "answers": broker.node_id in status.scene.told,
-                "size_bytes": sum(log.size_bytes for log in status.sizes[broker.node_id].values())
-                if broker.node_id in status.sizes
-                else None,
-            }
-            for broker in status.brokers
-        ],
-        "partitions": [partition_json(status, each) for each in status.partitions],
-    }
-
-
-def partition_json(status: Status, each: PartitionStanding) -> dict[str, object]:
-    partition = each.partition
-    return {
-        "topic": each.at.topic,
-        "partition": partition.partition,
-        "leader": partition.leader if partition.has_leader else None,
-        "leader_epoch": partition.leader_epoch,
-        "replicas": partition.replicas,
-        "isr": partition.isr,
-        "elr": each.eligible.elr,
-        "last_known_leader": each.eligible.last_known[0] if each.eligible.last_known else None,
-        "offline": partition.offline,
-        "min_isr": each.min_isr,
-        "start_offset": each.start_offset,
-        "end_offset": each.high_watermark,
-        "log_end_offset": each.end_offset,
-        "size_bytes": size_of(status, each),
-        "unheard": each.unheard,
-        "standing": [replica_json(replica) for replica in each.replicas],
-    }
-
-
-def replica_json(replica: ReplicaStanding) -> dict[str, object]:
-    from cotidal.client.standing import epoch_ends
-
-    held, loss = replica.held, replica.loss
-    return {
-        "broker": replica.node_id,
-        "role": replica.role.value,
-        "log_start_offset": None if held is None else held.start_offset,
-        "high_watermark": None if held is None else held.high_watermark,
-        "log_end_offset": replica.known_end,
-        "epochs": None
-        if held is None or held.epochs is None
-        else [{"epoch": epoch, "end_offset": end} for epoch, end in epoch_ends(held)],
-        "why_not_in_sync": replica.why,
-        "loss_if_elected": None
-        if loss is None
-        else {
-            "acknowledged_with_acks_all": loss.committed,
-            "acknowledged_with_acks_1_at_most": loss.uncommitted,
-            "bound": loss.bound.name.lower(),
-        },
-    }

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from cotidal.client.backoff import Backoff
 from cotidal.client.cluster import Cluster
 from cotidal.client.connection import Connection
 from cotidal.client.failures import Refused, known_code
 from cotidal.client.groups import TRANSACTION, at_coordinator
-from cotidal.errors import ErrorCode
+from cotidal.errors import RETRIABLE, ErrorCode
 from cotidal.messages.rpc.apis import ApiKey
 from cotidal.messages.rpc.describe_producers import (
     DescribeProducersRequest,
@@ -123,7 +124,18 @@ def describe_transaction(cluster: Cluster, transactional_id: str) -> DescribedTr
 
 
 def open_transactions(cluster: Cluster, topic: str | None = None) -> list[OpenTransaction]:
-    """All that partitions have open, of one topic or of all; each as its leader knows it."""
+    """All that partitions have open, of one topic or of all; each as its leader knows it. While
+    one of them changes its leader, they are asked again."""
+    backoff = Backoff(timeout_s=cluster.timeout_s)
+    while True:
+        try:
+            return _open_now(cluster, topic)
+        except Refused as refused:
+            if refused.error not in RETRIABLE or not backoff.wait():
+                raise
+
+
+def _open_now(cluster: Cluster, topic: str | None) -> list[OpenTransaction]:
     leaders: dict[NodeId, list[TopicPartition]] = {}
     for each in cluster.metadata(None if topic is None else [topic]).topics:
         for partition in each.partitions:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from cotidal.client.cluster import Cluster
-from cotidal.client.status import Status
+from cotidal.client.status import Status, gather
 from cotidal.console.world import Command, Json
 
 
@@ -15,6 +15,10 @@ class Desk(NamedTuple):
     """Of this thread alone."""
     status: Status | None
     """As it was last seen, a moment ago; None before that."""
+
+    def seen(self) -> Status:
+        """As it was last seen, or as it is now."""
+        return self.status or gather(self.cluster, internal=True)
 
 
 class Question(NamedTuple):

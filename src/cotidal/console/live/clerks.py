@@ -1,4 +1,4 @@
-"""Threads that ask the cluster on behalf of pages, each with connections of its own."""
+"""Threads that ask the cluster on behalf of pages, with new connections for each question."""
 
 from __future__ import annotations
 
@@ -62,13 +62,17 @@ class Clerks:
         return answer
 
     def _serve(self) -> None:
-        with Cluster(self._bootstrap, timeout_s=ANSWER_TIMEOUT_S, connect_timeout_s=2.0) as cluster:
-            while True:
-                work, answer = self._asked.get()
-                try:
+        while True:
+            work, answer = self._asked.get()
+            try:
+                # New connections each time: an old one would tell of a broker that was restarted
+                # meanwhile that it does not answer.
+                with Cluster(
+                    self._bootstrap, timeout_s=ANSWER_TIMEOUT_S, connect_timeout_s=2.0
+                ) as cluster:
                     answer.give(work(cluster))
-                except (Refused, ClientError, ControlError) as no:
-                    answer.refuse(str(no))
-                except Exception as fault:  # a bug of ours ends no clerk, and is not hidden
-                    traceback.print_exc(file=sys.stderr)
-                    answer.refuse(f"the console failed: {type(fault).__name__}: {fault}")
+            except (Refused, ClientError, ControlError) as no:
+                answer.refuse(str(no))
+            except Exception as fault:  # a bug of ours ends no clerk, and is not hidden
+                traceback.print_exc(file=sys.stderr)
+                answer.refuse(f"the console failed: {type(fault).__name__}: {fault}")

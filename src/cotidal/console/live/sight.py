@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from cotidal.client.admin import Quorum
+from cotidal.client.health import health_of
 from cotidal.client.replicas import Held, Registered
 from cotidal.client.standing import PartitionStanding, ReplicaStanding, Role, loss_text
 from cotidal.client.status import Status
 from cotidal.console.picture import Broker, Partition, Replica
 from cotidal.console.picture import Quorum as QuorumShown
 from cotidal.console.world import Json
-from cotidal.core.trace.told import count
 from cotidal.limits import LIVE_PARTITIONS_MAX
 from cotidal.values import NodeId
 
@@ -222,28 +222,8 @@ def _lamps(seen: Seen) -> dict[str, str]:
 
 
 def _health(seen: Seen) -> Json:
-    """The cluster in one sentence: the worst that is known of it."""
-    status = seen.status
-    partitions = [each.partition for each in status.partitions]
-    leaderless = sum(not each.has_leader for each in partitions)
-    lacking = sum(each.is_under_replicated for each in partitions)
-    away = sorted(status.scene.fenced | set(status.scene.silent))
-    who = f"broker {', '.join(map(str, away))} does not serve"
-    if leaderless:
-        verb = "has" if leaderless == 1 else "have"
-        text = f"{count(leaderless, 'partition')} {verb} no leader"
-        return {"state": "bad", "sentence": f"{text}{f': {who}' if away else ''}."}
-    if lacking:
-        verb = "lacks" if lacking == 1 else "lack"
-        text = f"{count(lacking, 'partition')} {verb} a replica in sync"
-        return {"state": "warn", "sentence": f"{text}{f': {who}' if away else ''}."}
-    if away:
-        return {
-            "state": "warn",
-            "sentence": f"{who[0].upper()}{who[1:]}; every replica is in sync.",
-        }
-    text = f"{count(len(status.brokers), 'broker')} serve {count(len(partitions), 'partition')}"
-    return {"state": "good", "sentence": f"All is well: {text}, every replica is in sync."}
+    health = health_of(seen.status)
+    return {"state": health.severity.value, "sentence": health.sentence}
 
 
 def _notes(seen: Seen, shown: int) -> list[str]:

@@ -15,16 +15,12 @@ from typing import BinaryIO, Final
 
 from cotidal.client.addresses import parse_bootstrap
 from cotidal.client.connection import Connection
-from cotidal.client.failures import Refused, known_code
-from cotidal.errors import RETRIABLE, ErrorCode
-from cotidal.messages.batch import NO_BATCHES, Batches
-from cotidal.messages.rpc.apis import ApiKey
-from cotidal.messages.rpc.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from cotidal.client.replica_reading import PIECE_BYTES, fetch_batches
+from cotidal.messages.batch import Batches
 from cotidal.spark.audit.stretches import Share
-from cotidal.values import Uuid
+from cotidal.values import TopicPartition, Uuid
 from cotidal.wire.batch import read_batches
 
-PIECE_BYTES: Final = 1024 * 1024
 BATCH_BYTES_MAX: Final = 1 << 30
 """A batch that claims more is damaged."""
 PATIENCE_S: Final = 10.0
@@ -53,9 +49,10 @@ def segment_bases(directory: str) -> list[int]:
 def _from_broker(share: Share) -> Iterator[Batches]:
     (address,) = parse_bootstrap(share.place)
     offset, patience_until = share.first, time.monotonic() + PATIENCE_S
+    at, topic_id = TopicPartition(share.topic, share.partition), Uuid(share.topic_id)
     with Connection(address) as connection:
         while offset < share.below:
-            found = _fetch(connection, share, offset)
+            found = fetch_batches(connection, at, topic_id, offset, wait_ms=WAIT_MS)
             if found is not None and (found.headers or found.fault):
                 yield found
                 if found.fault is not None:
@@ -66,23 +63,6 @@ def _from_broker(share: Share) -> Iterator[Batches]:
                 return
             elif found is None:
                 time.sleep(PAUSE_S)
-
-
-def _fetch(connection: Connection, share: Share, offset: int) -> Batches | None:
-    """None: not now, but perhaps in a moment."""
-    wanted = FetchPartition(
-        partition=share.partition, fetch_offset=offset, partition_max_bytes=PIECE_BYTES
-    )
-    topic = FetchTopic(share.topic, Uuid(share.topic_id), (wanted,))
-    request = FetchRequest(max_wait_ms=WAIT_MS, min_bytes=1, topics=(topic,))
-    response = connection.call(ApiKey.FETCH, request, FetchResponse)
-    answer = response.responses[0].partitions[0] if response.responses else None
-    error = known_code(response.error_code if answer is None else answer.error_code)
-    if error is not ErrorCode.NONE:
-        if error in RETRIABLE:
-            return None
-        raise Refused(f"offset {offset} of {share.topic}-{share.partition}", error)
-    return None if answer is None else answer.records or NO_BATCHES
 
 
 # from files
