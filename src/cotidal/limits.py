@@ -266,7 +266,22 @@ PAGE_TOLD_MAX: Final = 50_000
 """Sentences of one simulated run, 200 bytes each: some hours of watching. The run then stands."""
 
 PAGE_STEPS_PER_TURN_MAX: Final = 400
-"""Events of simulated nodes between two pictures: some 40 ms here. Time then passes more slowly."""
+"""Events of simulated nodes between two pictures: some 40 ms here. Time then passes more slowly.
+With many partitions each event is looked at for longer, and there are fewer (see below)."""
+
+PAGE_STEPS_PARTITIONS: Final = 25
+"""Each so many partitions make an event of a simulated node cost as much again as it did."""
+
+PAGE_PARTITIONS_WHOLE: Final = 60
+"""Partitions that a page is shown whole, some 500 bytes each, and in one list to choose from. Of
+more it has one whole and the others as rows of some 50 bytes."""
+
+PAGE_PARTITIONS_LISTED: Final = 5_000
+"""Rows of partitions in a picture: 300 KB. Of more, those that are worst off are told of."""
+
+PAGE_ALIKE_MAX: Final = 24
+"""Sentences of one kind about one step of a node. More are counted in one: a broker that dies is an
+event for every one of a thousand partitions."""
 
 LIVE_CLERKS_MAX: Final = 4
 """Questions that one console asks its cluster at the same time: a page asks one or two."""

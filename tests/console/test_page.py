@@ -5,49 +5,9 @@ import re
 
 import pytest
 
+from watched import orders, picture, press, run_fast, told, until, wait
+
 pytestmark = pytest.mark.xdist_group("browser")
-
-
-def picture(page):
-    return page.evaluate("cotidal.store.picture")
-
-
-def told(page):
-    return page.evaluate("cotidal.store.logs.told")
-
-
-def orders(page):
-    return picture(page)["partitions"]["orders-0"]
-
-
-def until(page, expression):
-    """Asked from here: the page's own policy forbids to evaluate text in it."""
-    for _ in range(400):
-        if page.evaluate(expression):
-            return
-        page.wait_for_timeout(50)
-    raise AssertionError(f"not within 20 s: {expression}; {told(page)[-4:]}")
-
-
-def wait(page, expression):
-    """``p`` is the picture, ``o`` the partition orders-0 in it: none between two worlds."""
-    until(
-        page,
-        f"(() => {{ const p = cotidal.store.picture; const o = p.partitions?.['orders-0'];"
-        f" return p.state !== undefined && {expression}; }})()",
-    )
-
-
-def run_fast(page, speed="10"):
-    wait(page, "true")
-    page.select_option("#speed", speed)
-    if picture(page)["state"] != "running":
-        page.click("#play")
-    wait(page, "p.state === 'running'")
-
-
-def press(page, name):
-    page.get_by_role("button", name=name, exact=True).click()
 
 
 def test_it_shows_every_replica_record_by_record(page):
@@ -181,6 +141,39 @@ def test_links_are_slowed_by_a_slider_and_by_dragging_a_broker(page):
     page.mouse.move(x - 40, y + 24)
     page.mouse.up()
     wait(page, "p.links['1-3']?.slow_ms > 50 && p.links['2-3']?.slow_ms > 50")
+
+
+def drag(page, *points):
+    """In the coordinates of the picture of the cluster."""
+    placed = """([x, y]) => {
+      const at = new DOMPoint(x, y).matrixTransform(cotidal.map.root.getScreenCTM());
+      return [at.x, at.y];
+    }"""
+    places = [page.evaluate(placed, list(point)) for point in points]
+    page.mouse.move(*places[0])
+    page.mouse.down()
+    for place in places[1:]:
+        page.mouse.move(*place, steps=4)
+    page.mouse.up()
+
+
+def test_a_link_is_slowed_by_pulling_it_aside(page):
+    one, other = page.evaluate("[1, 2].map(id => [cotidal.map.places.get(id)]).flat()")
+    middle = (one["x"] + other["x"]) / 2, (one["y"] + other["y"]) / 2
+    drag(page, middle, (middle[0] + 30, middle[1] - 18))
+    wait(page, "p.links['1-2']?.slow_ms > 50 && !p.links['1-3']")
+    drag(page, middle, (middle[0] + 30, middle[1] - 18), middle)
+    wait(page, "!p.links['1-2']")
+
+
+def test_a_stroke_across_links_cuts_a_region_off_and_another_joins_it(page):
+    """The stroke goes round broker 1, which stands at the top."""
+    across = ((150, 150), (310, 150))
+    drag(page, *across)
+    wait(page, "p.links['1-2']?.cut && p.links['1-3']?.cut && !p.links['2-3']")
+    until(page, "document.querySelectorAll('.link.cut').length === 2")
+    drag(page, *across)
+    wait(page, "!p.links['1-2'] && !p.links['1-3']")
 
 
 def test_a_message_is_clicked_read_and_lost(page):
@@ -342,7 +335,9 @@ def test_the_slow_region_is_seen_in_the_latency_plot(open_page, server):
         wait(page, f"p.lesson.at === {scene} && p.state === 'paused'")
     page.wait_for_selector("#latency .note:has-text('acks=all: median')")
     page.wait_for_selector(".link.slow")
-    assert page.locator("#latency .acks-1").count() > 20
+    page.wait_for_selector("#throughput .note:has-text('records/s')")
+    assert page.locator("#throughput .acks-1").count() > 3
+    assert page.locator("#latency .acks-1").get_attribute("d").count("M") > 20
 
 
 def test_a_run_of_a_plan_opens_and_goes_to_its_end(page):

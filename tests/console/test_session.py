@@ -4,7 +4,7 @@ import pytest
 
 from cotidal.console.session import Session
 from cotidal.console.world import Command, Refused
-from cotidal.limits import PAGE_COMMAND_BYTES_MAX
+from cotidal.limits import PAGE_COMMAND_BYTES_MAX, PAGE_PARTITIONS_WHOLE
 
 
 class Counter:
@@ -185,3 +185,20 @@ def test_a_question_to_a_world_that_is_left_is_refused(slow):
     hear(slow, do="look", ask=1)
     told = hear(slow, do="open", world="slow")
     assert told[0] == {"tell": "refused", "ask": 1, "sentence": "another world was opened"}
+
+
+def test_a_page_is_shown_the_partition_that_it_chooses():
+    class Many(Counter):
+        def picture(self):
+            whole = {"leader": 1, "leader_epoch": 0, "replicas": [1], "isr": [1], "elr": []}
+            whole |= {"min_isr": 1, "logs": {}}
+            partitions = {f"t-{n}": whole for n in range(PAGE_PARTITIONS_WHOLE + 1)}
+            return {"brokers": {"1": {"state": "up"}}, "partitions": partitions, "clients": {}}
+
+    session = Session({"many": lambda command: Many()})
+    opened = hear(session, do="open", world="many")
+    assert list(opened[-1]["patch"]["partitions"]) == ["t-0"]
+    hear(session, do="choose", partition="t-9")
+    (told,) = hear(session, do="ready")
+    assert told["patch"]["partitions"]["t-0"] is None
+    assert told["patch"]["partitions"]["t-9"]["leader"] == 1

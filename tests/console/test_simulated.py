@@ -237,3 +237,35 @@ def test_metadata_is_told_in_lines(world):
     lines = [item["text"] for item in world.logs["metadata"]]
     assert "topic orders created" in lines
     assert any(line.startswith("partition orders-0: replicas") for line in lines)
+
+
+def test_what_one_step_does_to_very_many_partitions_is_counted_in_one_sentence():
+    world = Simulated(Start(seed=7, partitions=90, replication=1, min_isr=1, rate=0))
+    before = len(world.logs["told"])
+    do(world, "kill", node=1)
+    run_until(world, lambda p: p["partitions"][ORDERS]["leader"] == -1)
+    told = [item for item in world.logs["told"][before:] if item["kind"] == "elect"]
+    alone = [item["text"] for item in told if item["text"].startswith("No replica of")]
+    assert len(alone) == 3
+    assert "And so for 27 more, up to orders-87." in [item["text"] for item in told]
+
+
+def test_a_world_that_stands_still_is_looked_at_once(world, monkeypatch):
+    looked = []
+    sight = world._sight
+    monkeypatch.setattr(sight, "picture", lambda: looked.append(1) or {"lamps": {}})
+    do(world, "run-for", ms=10)
+    first = world.picture()
+    for _ in range(5):
+        world.advance(40)
+        assert world.picture() == first
+    assert len(looked) == 1
+    do(world, "slow", one=1, other=2, by_ms=50)
+    world.picture()
+    assert len(looked) == 2
+
+
+def test_samples_say_how_much_was_acknowledged(world):
+    do(world, "run-for", ms=1500)
+    sizes = [sample["bytes"] for sample in world.logs["samples"]]
+    assert min(sizes) > 60

@@ -19,6 +19,7 @@ PORT: Final = 8090
     examples=(
         ("a cluster to play with, at http://localhost:8090", "cotidal sim serve"),
         ("a certain run, with five brokers", "cotidal sim serve --seed 7 --nodes 5"),
+        ("a thousand partitions", "cotidal sim serve --nodes 5 --partitions 1000"),
         ("a lesson", "cotidal sim serve --story lesson/slow-region"),
         ("a run that failed", "cotidal sim serve --plan harsh --seed 22"),
         ("what is left of it", "cotidal sim serve --script harsh-22.script"),
@@ -32,6 +33,7 @@ PORT: Final = 8090
 @click.option("--host", default="127.0.0.1", show_default=True, help="Others need a token.")
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True)
 @click.option("--nodes", type=click.IntRange(1, 7), default=3, show_default=True)
+@click.option("--partitions", type=click.IntRange(1, 1000), default=1, show_default=True)
 @click.option("--story", help="A script of tests/scripts, or a lesson: see the page's list.")
 @click.option("--plan", "plan_name", help="Show this seed of a plan: see `sim plans`.")
 @click.option(
@@ -42,6 +44,7 @@ def serve(
     host: str,
     seed: int,
     nodes: int,
+    partitions: int,
     story: str | None,
     plan_name: str | None,
     script: str | None,
@@ -56,6 +59,8 @@ def serve(
         ) from None
 
     start = {"seed": str(seed), "nodes": str(nodes)}
+    if partitions > 1:
+        start["partitions"] = str(partitions)
     if story is not None:
         if story not in names():
             raise Failed(f"there is no story '{story}'{_hint(story, names())}", status=2)

@@ -31,7 +31,7 @@ from cotidal.values import NodeId, TopicPartition, Uuid
 
 TOPIC: Final = "orders"
 NODES_MAX: Final = 7
-PARTITIONS_MAX: Final = 20
+PARTITIONS_MAX: Final = 1_000
 LAG_MS: Final = 4_000
 DELAY_US: Final = 12 * MS
 JITTER_US: Final = 3 * MS
@@ -113,6 +113,7 @@ class Sandbox:
         self.readers: dict[str, Reader] = {}
         self.ready = False
         self._readers_made = 0
+        self._look_due = False
         self._begin()
 
     # How it begins
@@ -210,12 +211,19 @@ class Sandbox:
     def _on_acked(self, acked: Acked) -> None:
         took_us = acked.moment_us - acked.made_us
         level = "all" if acked.acks == -1 else "1"
-        self.samples.append({"at": acked.moment_us, "acks": level, "us": took_us})
+        sample = {"at": acked.moment_us, "acks": level, "us": took_us, "bytes": acked.size_bytes}
+        self.samples.append(sample)
         self.teller.on_acked(acked, level)
 
     def _look_soon(self) -> None:
-        """A new leader: all logs are looked at as soon as this step is over."""
-        self.world.agenda.after(0, self.watch.sweep)
+        """A new leader: all logs are looked at as soon as this step is over, once for all of it."""
+        if not self._look_due:
+            self._look_due = True
+            self.world.agenda.after(0, self._look)
+
+    def _look(self) -> None:
+        self._look_due = False
+        self.watch.sweep()
 
     # What can be done to it
 

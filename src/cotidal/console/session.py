@@ -5,6 +5,7 @@
     session.outbox          what is to be sent, in order; the host takes it
 
 A picture is sent only to a page that is ready for one. The logs that grow in between wait with it.
+Of many partitions the page has the one that it chose whole, and an outline of the others.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import json
 from collections.abc import Callable, Mapping
 
 from cotidal.console.delta import difference
+from cotidal.console.outline import outlined
 from cotidal.console.world import Awaited, Command, Json, Refused, World
 from cotidal.limits import PAGE_COMMAND_BYTES_MAX
 
@@ -20,7 +22,9 @@ Opener = Callable[[Command], World]
 
 
 class Session:
-    __slots__ = ("_awaited", "_drawn", "_is_ready", "_sent", "_worlds", "outbox", "world")
+    __slots__ = (
+        "_awaited", "_chosen", "_drawn", "_is_ready", "_sent", "_worlds", "outbox", "world",
+    )  # fmt: skip
 
     def __init__(self, worlds: Mapping[str, Opener]) -> None:
         """``worlds``: by the name under which a page opens them."""
@@ -34,6 +38,8 @@ class Session:
         self._is_ready = False
         self._awaited: list[tuple[object, Awaited]] = []
         """Questions that are not answered yet, as they came."""
+        self._chosen = ""
+        """The partition that the page looks at; the first one until it says so."""
 
     def hear(self, text: str | bytes) -> None:
         ask: object = None
@@ -90,6 +96,9 @@ class Session:
             return None
         if self.world is None:
             raise Refused("no world is open yet")
+        if command.name == "choose":
+            self._chosen = command.text("partition", longest=300)
+            return None
         return self.world.obey(command)
 
     def _open(self, command: Command) -> None:
@@ -100,6 +109,7 @@ class Session:
         self._awaited = []
         self._drawn = {}
         self._sent = {}
+        self._chosen = ""
         self._is_ready = True
         opened = {"tell": "opened", "world": name, "worlds": list(self._worlds)}
         self._say({**opened, "about": self.world.about})
@@ -117,7 +127,7 @@ class Session:
                 self._say({"tell": "log", "name": name, "at": at, "items": items})
                 self._sent[name] = len(log)
                 grown = True
-        picture = self.world.picture()
+        picture = outlined(self.world.picture(), self._chosen)
         patch = difference(self._drawn, picture)
         if patch or grown:
             self._drawn = picture

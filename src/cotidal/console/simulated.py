@@ -18,7 +18,12 @@ from cotidal.console.stories import library
 from cotidal.console.teller import listed
 from cotidal.console.world import Command, Json, Refused
 from cotidal.core.trace.told import count
-from cotidal.limits import PAGE_JOURNAL_MAX, PAGE_STEPS_PER_TURN_MAX, PAGE_TOLD_MAX
+from cotidal.limits import (
+    PAGE_JOURNAL_MAX,
+    PAGE_STEPS_PARTITIONS,
+    PAGE_STEPS_PER_TURN_MAX,
+    PAGE_TOLD_MAX,
+)
 from cotidal.sim.agenda import MS, SECOND
 from cotidal.sim.violation import Violation, promise_name
 
@@ -56,6 +61,8 @@ class Simulated:
         self._running = False
         self._furthest = 0
         self._broken: Broken | None = None
+        self._seen: Json | None = None
+        """The picture, as long as nothing has happened since."""
         self._begin_anew()
         self._ready_us = self._run_until_ready()
         if at_us is None:
@@ -92,6 +99,11 @@ class Simulated:
         }
 
     def picture(self) -> Json:
+        if self._seen is None:
+            self._seen = self._looked()
+        return dict(self._seen)
+
+    def _looked(self) -> Json:
         picture = self._sight.picture()
         picture |= {
             "state": self._state,
@@ -118,11 +130,15 @@ class Simulated:
 
     def advance(self, passed_ms: int) -> None:
         if self._running:
+            self._seen = None
             self._run_to(self.box.world.now + int(passed_ms * MS * self._speed), bounded=True)
             if self._stands or len(self.box.told) >= PAGE_TOLD_MAX:
                 self._running = False
 
     def obey(self, command: Command) -> Json | None:
+        if command.name == "look":
+            return self._sight.look(command)
+        self._seen = None
         match command.name:
             case "run":
                 self._running = not self._stands
@@ -143,8 +159,6 @@ class Simulated:
                 self._running = False
                 ms = command.number("ms", least=1, most=120_000)
                 self._run_to(self.box.world.now + ms * MS)
-            case "look":
-                return self._sight.look(command)
             case _:
                 self._act(command)
         return None
@@ -208,11 +222,12 @@ class Simulated:
         """Bounded: no further than one turn's work goes."""
         world = self.box.world
         steps = world.steps
+        most = PAGE_STEPS_PER_TURN_MAX // (1 + len(self.box.partitions) // PAGE_STEPS_PARTITIONS)
         while not self._stands and world.now < moment_us:
             until = min(moment_us, max(world.now, self._next_us))
             if bounded:
                 until = min(until, world.now + 2 * MS)
-                if world.steps - steps > PAGE_STEPS_PER_TURN_MAX:
+                if world.steps - steps > most:
                     break
             self._guarded(partial(world.agenda.run_until, until))
             self._redo()

@@ -8,6 +8,7 @@ clients were answered. Nothing here is a script: a sentence is there because the
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
@@ -18,6 +19,7 @@ from cotidal.core.partition.replica import Leadership, Replica
 from cotidal.core.quorum.states import Candidate, Leader, Prospective
 from cotidal.core.trace.told import count
 from cotidal.errors import ErrorCode
+from cotidal.limits import PAGE_ALIKE_MAX
 from cotidal.messages.rpc.apis import ApiKey
 from cotidal.messages.rpc.produce import ProduceResponse
 from cotidal.node.effects import Effect, Respond, Serve, StartOver, TruncateTo
@@ -29,6 +31,8 @@ from cotidal.sim.workloads.history import Acked
 from cotidal.sim.world import World
 from cotidal.values import NO_NODE, NodeId, TopicPartition, Uuid
 
+FIRST_ALIKE = 3
+"""Sentences that stand for many of their kind."""
 SHOWN = 6
 """Offsets that are named; the rest is counted."""
 
@@ -67,6 +71,8 @@ class Teller(Watcher):
         self._replicas: dict[tuple[NodeId, TopicPartition], _Seen] = {}
         self._quorum: dict[NodeId, tuple[type, int, object]] = {}
         self._lost: dict[tuple[TopicPartition, int], None] = {}
+        self._summed = 0
+        """So far what was told is as it stays."""
         self.after_election: Callable[[], None] = lambda: None
 
     def say(
@@ -131,8 +137,31 @@ class Teller(Watcher):
                     self.say("start", text, node=process.node_id, big=process.incarnation > 1)
                 case _:
                     pass
-        for partition, hosted in hosted_by(process).items():
-            self._look_at_replica(process, partition, hosted.replica)
+        hosted_all = hosted_by(process)
+        touched = getattr(event, "partition", None)  # one, or it may be any of them
+        for partition in hosted_all if touched is None else (touched,):
+            hosted = hosted_all.get(partition)
+            if hosted is not None:
+                self._look_at_replica(process, partition, hosted.replica)
+        if len(self._told) - self._summed > PAGE_ALIKE_MAX:
+            self._sum_up()
+        self._summed = len(self._told)
+
+    def _sum_up(self) -> None:
+        """What one step did to very many partitions is told of the first, and counted."""
+        new = self._told[self._summed :]
+        counts = Counter((item["kind"], item.get("big", False)) for item in new)
+        seen: Counter[tuple[str, bool]] = Counter()
+        del self._told[self._summed :]
+        for item in new:
+            alike = (item["kind"], item.get("big", False))
+            seen[alike] += 1
+            if counts[alike] <= PAGE_ALIKE_MAX or seen[alike] <= FIRST_ALIKE:
+                self._told.append(item)
+            elif seen[alike] == counts[alike]:
+                rest = counts[alike] - FIRST_ALIKE
+                text = f"And so for {rest} more, up to {item.get('partition', 'the last')}."
+                self._told.append(item | {"text": text})
 
     # Replicas
 

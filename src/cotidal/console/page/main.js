@@ -7,8 +7,9 @@ import { LabView, runs } from "./lab.js";
 import { Lesson, lessons } from "./lesson.js";
 import { Logs } from "./logs.js";
 import { ClusterMap, legend } from "./map.js";
-import { Changes, Detail, Feed, MetadataLog, PartitionTable, Promises } from "./panels.js";
-import { LagPlot, LatencyPlot } from "./plots.js";
+import { Changes, Detail, Feed, MetadataLog, Promises } from "./panels.js";
+import { PartitionTable } from "./partitions.js";
+import { LagPlot, LatencyPlot, ThroughputPlot } from "./plots.js";
 import { Store } from "./store.js";
 import { Timeline } from "./timeline.js";
 
@@ -25,7 +26,7 @@ class Page {
     this.logs = new Logs(byId("logs"), this);
     legend(byId("legend"));
     this.views = [this.map, this.logs, new Timeline(byId("timeline"), this), new Feed(this), new Detail(this),
-      new Promises(byId("promises")), new LatencyPlot(byId("latency")), new LagPlot(byId("lag")),
+      new Promises(byId("promises")), new LatencyPlot(byId("latency")), new LagPlot(byId("lag")), new ThroughputPlot(byId("throughput")),
       new PartitionTable(byId("partitions"), this), new MetadataLog(byId("metadata")), new Changes(byId("change"), this), new Lesson(byId("lesson"), this), new LabView(byId("lab"), this)];
     this.makeControls();
     this.makeKeys();
@@ -91,12 +92,16 @@ class Page {
     this.due = true;
     requestAnimationFrame(() => {
       this.due = false;
-      for (const view of this.views) view.draw(this.store);
-      this.drawControls();
-      this.drawRooms();
-      this.drawChoice();
-      this.writeAddress();
+      this.drawAll();
     });
+  }
+
+  drawAll() {
+    for (const view of this.views) view.draw(this.store);
+    this.drawControls();
+    this.drawRooms();
+    this.drawChoice();
+    this.writeAddress();
   }
 
   // What stands until it is over.
@@ -162,6 +167,7 @@ class Page {
   choosePartition(name) {
     this.store.choose(name);
     this.logs.base = 0;
+    if (this.store.picture.outline) this.link.say({ do: "choose", partition: name });
     this.redraw();
   }
 
@@ -182,7 +188,7 @@ class Page {
     this.clock = el("output", { id: "clock", "aria-label": "Simulated time" });
     this.seed = el("input", { id: "seed", type: "number", min: 0, step: 1, "aria-label": "Seed" });
     this.nodes = el("select", { id: "nodes", "aria-label": "Brokers" }, [1, 3, 4, 5, 7].map((n) => el("option", { value: n }, `${n} brokers`)));
-    this.parts = el("select", { id: "parts", "aria-label": "Partitions" }, [1, 2, 3, 6, 12, 20].map((n) => el("option", { value: n }, n === 1 ? "1 partition" : `${n} partitions`)));
+    this.parts = el("select", { id: "parts", "aria-label": "Partitions" }, [1, 2, 3, 6, 12, 20, 100, 1000].map((n) => el("option", { value: n }, n === 1 ? "1 partition" : `${n} partitions`)));
     this.fresh = el("form", { class: "fresh", onsubmit: (event) => { event.preventDefault(); this.openAnew(); } },
       el("label", {}, "seed ", this.seed), this.nodes, this.parts, el("button", { type: "submit", id: "anew" }, "Begin anew"));
     this.share = el("button", { type: "button", id: "share", onclick: () => this.copyAddress() }, "Copy link");
@@ -290,15 +296,27 @@ class Page {
   }
 
   drawChoice() {
-    const names = Object.keys(this.store.picture.partitions ?? {});
+    const { outline, partitions = {} } = this.store.picture;
+    const names = outline ? [] : Object.keys(partitions);
     const parent = byId("partition-choice");
-    const key = `${names}`;
+    const key = outline ? "many" : `${names}`;
     if (parent.dataset.key !== key) {
       parent.dataset.key = key;
-      this.choice = el("select", { "aria-label": "Partition", onchange: () => this.choosePartition(this.choice.value) }, names.map((name) => el("option", { value: name }, name)));
+      this.choice = outline
+        ? el("input", { type: "search", "aria-label": "Partition", onchange: () => this.seekPartition(this.choice.value) })
+        : el("select", { "aria-label": "Partition", onchange: () => this.choosePartition(this.choice.value) }, names.map((name) => el("option", { value: name }, name)));
       parent.replaceChildren(this.choice);
     }
-    if (this.choice.value !== this.store.partition) this.choice.value = this.store.partition;
+    if (this.choice.value !== this.store.partition && document.activeElement !== this.choice) this.choice.value = this.store.partition;
+  }
+
+  // By its name, or by its number in the topic that is looked at.
+  seekPartition(text) {
+    const topic = this.store.partition.replace(/-\d+$/, "");
+    const found = [text, `${topic}-${text}`].find((name) => this.store.has(name));
+    if (found) this.choosePartition(found);
+    else this.note(`There is no partition "${text}".`);
+    this.choice.blur();
   }
 
   // Keys, help, light and dark
@@ -333,7 +351,7 @@ class Page {
     const about = ["Every broker here runs the product's own protocol code, on a simulated network, disk and clock.",
       "In a log, colour is the leader epoch in which a record was written; faint records are not committed; the line is the high watermark.",
       "A green ring is the in-sync replicas (ISR), an amber one the eligible leader replicas (ELR), a dashed one a proposal that the controller has not decided. The crown is the leader, C the active controller.",
-      "Click a broker, a link, a message or a record to see more and to do something to it. Drag a broker outwards to move it further away."];
+      "Click a broker, a link, a message or a record to see more and to do something to it. Drag a broker outwards to move it further away, pull a link aside to make it slower, draw a stroke across links to cut them (or to join them again)."];
     this.dialog("What you see", el("div", {}, about.map((text) => el("p", {}, text)), el("dl", { class: "keys" }, keys.flatMap(([key, text]) => [el("dt", {}, el("kbd", {}, key)), el("dd", {}, text)]))));
   }
 

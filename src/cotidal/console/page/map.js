@@ -1,4 +1,6 @@
 // The cluster seen from above: brokers, links, clients, and what travels between them.
+// A broker that is dragged outwards is further away, a link that is bent is slower, and a stroke across links cuts
+// them, or joins them if all of them are cut.
 
 import { el, set, svg, say, Keyed } from "./dom.js";
 
@@ -33,15 +35,18 @@ export class ClusterMap {
   constructor(parent, page) {
     this.page = page;
     this.flying = new Map();
+    this.dots = new Map(); // number -> the element that shows it
     this.shown = 0; // the moment that is drawn, a little behind the world's
     this.still = matchMedia("(prefers-reduced-motion: reduce)");
     this.links = svg("g");
     this.clients = svg("g");
     this.flights = svg("g");
     this.brokers = svg("g");
+    this.stroke = svg("polyline", { class: "stroke" });
     this.root = svg("svg", {
       viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "group", "aria-label": "The cluster: brokers, links, clients",
-    }, this.links, this.clients, this.brokers, this.flights);
+    }, this.links, this.clients, this.brokers, this.flights, this.stroke);
+    this.strokes();
     parent.replaceChildren(this.root);
     this.keyedLinks = new Keyed(this.links, (key) => this.makeLink(key), (node, key, value) => this.drawLink(node, key, value));
     this.keyedBrokers = new Keyed(this.brokers, (key) => this.makeBroker(key), (node, key, value) => this.drawBroker(node, key, value));
@@ -97,6 +102,7 @@ export class ClusterMap {
     const choose = () => this.page.choose({ kind: "link", key });
     const group = svg("g", { class: "link", role: "button", tabindex: 0, onclick: choose, onkeydown: pressed(choose) },
       svg("line", { class: "grip" }), svg("line", { class: "wire" }), svg("text", { class: "link-label", "aria-hidden": true }));
+    this.bend(group, key);
     return group;
   }
 
@@ -107,11 +113,80 @@ export class ClusterMap {
     set(grip, ends);
     set(wire, ends);
     const chosen = this.page.isChosen("link", key) ? " chosen" : "";
+    if (this.bent === key) return;
     set(group, { class: `link${link.cut ? " cut" : ""}${link.slow_ms ? " slow" : ""}${chosen}` });
     const state = link.cut ? "cut" : link.slow_ms ? `+${link.slow_ms} ms` : "";
     say(label, link.cut ? "✂ cut" : state);
     set(label, { x: (one.x + other.x) / 2, y: (one.y + other.y) / 2 - 5 });
     set(group, { "aria-label": `Link between brokers ${key.replace("-", " and ")}${state ? `, ${state}` : ""}` });
+  }
+
+  // How far a link is pulled away from its line is how slow it becomes.
+  bend(group, key) {
+    const ends = key.split("-").map(Number);
+    let from = null;
+    let by = 0;
+    group.addEventListener("pointerdown", (event) => {
+      from = { x: event.clientX, y: event.clientY };
+      group.setPointerCapture(event.pointerId);
+    });
+    group.addEventListener("pointermove", (event) => {
+      if (!from || !this.page.can("slow")) return;
+      if (this.bent !== key && Math.hypot(event.clientX - from.x, event.clientY - from.y) < 8) return;
+      this.bent = key;
+      const at = this.point(event);
+      const [one, other] = ends.map((id) => this.places.get(id));
+      const away = Math.abs((other.x - one.x) * (one.y - at.y) - (one.x - at.x) * (other.y - one.y)) / Math.hypot(other.x - one.x, other.y - one.y);
+      by = Math.round(Math.min(SLOW_MAX, away * MS_PER_PIXEL) / 10) * 10;
+      set(group, { class: "link slow chosen" });
+      say(group.children[2], by ? `+${by} ms` : "as fast as it was");
+      set(group.children[2], { x: at.x, y: at.y - 8 });
+    });
+    group.addEventListener("pointerup", () => {
+      from = null;
+      if (this.bent !== key) return;
+      this.bent = null;
+      this.page.act({ do: "slow", one: ends[0], other: ends[1], by_ms: by });
+    });
+    group.addEventListener("pointercancel", () => { from = null; this.bent = null; });
+  }
+
+  // A stroke from one empty place to another, across links.
+  strokes() {
+    let points = null;
+    this.root.addEventListener("pointerdown", (event) => {
+      if (event.target !== this.root || !this.page.can("cut")) return;
+      points = [this.point(event)];
+      this.root.setPointerCapture(event.pointerId);
+    });
+    this.root.addEventListener("pointermove", (event) => {
+      if (!points) return;
+      points.push(this.point(event));
+      set(this.stroke, { points: points.map((at) => `${at.x.toFixed(1)},${at.y.toFixed(1)}`).join(" ") });
+    });
+    const end = (event) => {
+      if (points && event.type === "pointerup") this.cutAcross(points);
+      points = null;
+      set(this.stroke, { points: "" });
+    };
+    this.root.addEventListener("pointerup", end);
+    this.root.addEventListener("pointercancel", end);
+  }
+
+  cutAcross(points) {
+    const crossed = [...this.keyedLinks.nodes.keys()].filter((key) => {
+      const [one, other] = key.split("-").map((id) => this.places.get(Number(id)));
+      return points.some((at, index) => index > 0 && cross(points[index - 1], at, one, other));
+    });
+    const whole = crossed.filter((key) => !this.store.picture.links?.[key]?.cut);
+    for (const key of whole.length ? whole : crossed) {
+      const [one, other] = key.split("-").map(Number);
+      this.page.act({ do: whole.length ? "cut" : "join", one, other });
+    }
+  }
+
+  point(event) {
+    return new DOMPoint(event.clientX, event.clientY).matrixTransform(this.root.getScreenCTM().inverse());
   }
 
   // Brokers
@@ -175,7 +250,7 @@ export class ClusterMap {
 
   // How far out a broker is dragged, in milliseconds.
   outwards(event, id) {
-    const point = new DOMPoint(event.clientX, event.clientY).matrixTransform(this.root.getScreenCTM().inverse());
+    const point = this.point(event);
     const { angle } = this.places.get(Number(id));
     const along = (point.x - CENTER.x) * Math.cos(angle) + (point.y - CENTER.y) * Math.sin(angle);
     return Math.round(Math.min(SLOW_MAX, Math.max(0, (along - RING) * MS_PER_PIXEL)) / 10) * 10;
@@ -240,13 +315,15 @@ export class ClusterMap {
       wanted.add(number);
       this.moveFlight(number, flight, from, to, Math.min(1, part));
     }
-    for (const node of [...this.flights.children]) {
-      if (!wanted.has(node.dataset.number)) node.remove();
+    for (const [number, node] of this.dots) {
+      if (wanted.has(number)) continue;
+      node.remove();
+      this.dots.delete(number);
     }
   }
 
   moveFlight(number, flight, from, to, part) {
-    let node = this.flights.querySelector(`[data-number="${number}"]`);
+    let node = this.dots.get(number);
     if (!node) {
       const choose = () => this.page.choose({ kind: "message", number: Number(number) });
       const kind = flight.api === "Fetch" && flight.answer && flight.bytes > 140 ? "records" : KINDS[flight.api] ?? "other";
@@ -254,6 +331,7 @@ export class ClusterMap {
       node = svg("g", { class: `flight ${kind}${flight.answer ? " answer" : ""}`, role: "button", tabindex: -1, "aria-label": what, onclick: choose },
         svg("circle", { class: "grip", r: 10 }), svg("circle", { class: "dot", r: kind === "other" || kind === "beat" ? 2.6 : 4.6 }), svg("title", {}, what));
       node.dataset.number = number;
+      this.dots.set(number, node);
       this.flights.append(node);
     }
     // Two ways between two places: each keeps to its right.
@@ -261,8 +339,15 @@ export class ClusterMap {
     const side = { x: (-(to.y - from.y) / length) * 5, y: ((to.x - from.x) / length) * 5 };
     const x = from.x + (to.x - from.x) * part + side.x;
     const y = from.y + (to.y - from.y) * part + side.y;
-    node.setAttribute("transform", `translate(${x.toFixed(1)} ${y.toFixed(1)})`);
+    const place = `translate(${x.toFixed(1)} ${y.toFixed(1)})`;
+    if (node.placed !== place) node.setAttribute("transform", node.placed = place);
   }
+}
+
+// Do two lines, each between two points, cross?
+function cross(a, b, c, d) {
+  const side = (p, q, r) => Math.sign((q.x - p.x) * (r.y - p.y) - (q.y - p.y) * (r.x - p.x));
+  return side(a, b, c) !== side(a, b, d) && side(c, d, a) !== side(c, d, b);
 }
 
 function makeClient() {

@@ -3,8 +3,7 @@
 import { el, set, say, show, Keyed, pill, seconds } from "./dom.js";
 
 const FEED_MAX = 250;
-const TABLE_MAX = 200;
-const METADATA_MAX = 300;
+const METADATA_MAX = 150;
 
 export class Feed {
   constructor(page) {
@@ -75,40 +74,6 @@ export class Promises {
   draw(store) {
     const texts = store.about.promises ?? {};
     this.keyed.draw(Object.entries(store.picture.lamps ?? {}).map(([name, state]) => [name, [state, texts[name] ?? name]]));
-  }
-}
-
-export class PartitionTable {
-  constructor(parent, page) {
-    this.page = page;
-    this.body = el("tbody");
-    this.note = el("p", { class: "note" });
-    const heads = ["Partition", "Leader", "Epoch", "ISR", "ELR", "Replicas", "End", "High watermark", "Min ISR"];
-    parent.replaceChildren(el("h2", { id: "partitions-title" }, "Partitions"),
-      el("div", { class: "scroll", tabindex: 0, role: "region", "aria-labelledby": "partitions-title" }, el("table", {}, el("thead", {}, el("tr", {}, heads.map((head) => el("th", { scope: "col" }, head)))), this.body)), this.note);
-    this.keyed = new Keyed(this.body, (name) => this.make(name), (row, name, value) => this.drawRow(row, name, value));
-  }
-
-  make(name) {
-    const button = el("button", { type: "button", class: "text", onclick: () => this.page.choosePartition(name) }, name);
-    return el("tr", {}, el("th", { scope: "row" }, button), ...Array.from({ length: 8 }, () => el("td")));
-  }
-
-  draw(store) {
-    this.chosen = store.partition;
-    const all = Object.entries(store.picture.partitions ?? {});
-    this.keyed.draw(all.slice(0, TABLE_MAX));
-    const short = all.filter(([, p]) => p.isr.length < p.replicas.length).length;
-    const none = all.filter(([, p]) => p.leader < 0).length;
-    say(this.note, `${all.length} partition${all.length === 1 ? "" : "s"}; ${short} with replicas out of sync; ${none} without a leader.`);
-  }
-
-  drawRow(row, name, p) {
-    const leader = p.logs[p.leader];
-    const values = [p.leader < 0 ? "none" : `${p.leader}${p.leader === p.preferred ? " ★" : ""}`, p.leader_epoch, p.isr.join(", ") || "nobody",
-      p.elr.join(", "), p.replicas.join(", "), leader?.end ?? "", leader?.high_watermark ?? "", p.min_isr];
-    values.forEach((value, i) => say(row.children[i + 1], String(value)));
-    set(row, { class: `${name === this.chosen ? "chosen" : ""}${p.isr.length < p.replicas.length ? " short" : ""}${p.leader < 0 ? " none" : ""}` });
   }
 }
 

@@ -1,4 +1,4 @@
-// How long acknowledgements took, by level, and how far replicas are behind.
+// How long acknowledgements took, by level, how much was acknowledged, and how far replicas are behind.
 
 import { el, svg, say, set } from "./dom.js";
 
@@ -39,6 +39,9 @@ class Plot {
 export class LatencyPlot extends Plot {
   constructor(parent) {
     super(parent, "Acknowledgement latency", "latency-title", "Latency of acknowledgements by level of acks, over time");
+    // One path of points each: hundreds of elements would be made anew with every picture.
+    this.paths = { all: svg("path", { class: "points acks-all" }), 1: svg("path", { class: "points acks-1" }) };
+    this.marks.append(...Object.values(this.paths));
   }
 
   draw(store) {
@@ -49,9 +52,10 @@ export class LatencyPlot extends Plot {
     const key = `${recent.length}/${recent.at(-1)?.at}/${Math.round(from / 1e5)}/${Math.round(to / 1e5)}`;
     if (key === this.key) return;
     this.key = key;
-    this.marks.replaceChildren(...recent.map((each) => each.acks === "1"
-      ? svg("rect", { class: "acks-1", x: x(each.at) - 2.2, y: y(each.us / 1000) - 2.2, width: 4.4, height: 4.4 })
-      : svg("circle", { class: "acks-all", cx: x(each.at), cy: y(each.us / 1000), r: 2.4 })));
+    for (const [level, path] of Object.entries(this.paths)) {
+      const points = recent.filter((each) => each.acks === level).map((each) => `M${x(each.at).toFixed(1)} ${y(each.us / 1000).toFixed(1)}h0`);
+      set(path, { d: points.join("") });
+    }
     say(this.note, ["all", "1"].map((level) => medianOf(recent, level)).filter(Boolean).join(" · ") || "Nothing was acknowledged in the last 20 s.");
   }
 }
@@ -86,6 +90,43 @@ export class LagPlot extends Plot {
     say(this.note, Object.entries(last).map(([node, lag]) => `broker ${node}: ${lag} behind`).join(" · "));
   }
 }
+
+// Records acknowledged a second, by level, in steps of a second.
+export class ThroughputPlot extends Plot {
+  constructor(parent) {
+    super(parent, "Throughput", "throughput-title", "Records acknowledged each second, by level of acks, over time");
+  }
+
+  draw(store) {
+    const { from, to, x } = this.span(store);
+    const samples = store.logs.samples;
+    const key = `${samples.length}/${samples.at(-1)?.at}/${Math.round(from / 1e5)}/${Math.round(to / 1e5)}`;
+    if (key === this.key) return;
+    this.key = key;
+    const first = Math.floor(from / 1e6);
+    const bins = Array.from({ length: Math.ceil(to / 1e6) - first }, () => ({ all: 0, 1: 0, bytes: 0 }));
+    for (let i = samples.length - 1; i >= 0 && samples[i].at >= first * 1e6; i--) {
+      const bin = bins[Math.floor(samples[i].at / 1e6) - first];
+      if (!bin) continue;
+      bin[samples[i].acks] += 1;
+      bin.bytes += samples[i].bytes ?? 0;
+    }
+    const top = niceTop(Math.max(4, ...bins.map((bin) => bin.all + bin[1])));
+    const y = (records) => HEIGHT - BOTTOM - (Math.min(records, top) / top) * (HEIGHT - BOTTOM - 10);
+    this.frame(from, to, [[0, "0"], [top / 2, String(top / 2)], [top, String(top)]], y);
+    this.marks.replaceChildren(...bins.flatMap((bin, index) => bars(bin, Math.max(LEFT, x((first + index) * 1e6)), x((first + index + 1) * 1e6), y)));
+    const whole = bins[Math.floor((store.picture.now_us ?? 0) / 1e6) - 1 - first];
+    say(this.note, whole ? `${whole.all + whole[1]} records/s, ${inBytes(whole.bytes)}/s acknowledged in the last whole second` : "");
+  }
+}
+
+function bars(bin, left, right, y) {
+  const width = Math.max(1, Math.min(right, WIDTH - 4) - left - 1);
+  return [["acks-all", 0, bin.all], ["acks-1", bin.all, bin.all + bin[1]]].filter(([, low, high]) => high > low)
+    .map(([kind, low, high]) => svg("rect", { class: kind, x: left.toFixed(1), width: width.toFixed(1), y: y(high).toFixed(1), height: (y(low) - y(high)).toFixed(1) }));
+}
+
+const inBytes = (bytes) => (bytes < 10_000 ? `${bytes} B` : bytes < 10e6 ? `${(bytes / 1e3).toFixed(0)} kB` : `${(bytes / 1e6).toFixed(1)} MB`);
 
 function niceTop(most) {
   for (const top of [4, 10, 20, 40, 100, 200, 400, 1000, 2000, 4000, 10000]) if (most <= top) return top;

@@ -52,9 +52,8 @@ export class Store {
 
   // What is plotted over time and is in no log.
   notice() {
-    const names = Object.keys(this.picture.partitions ?? {});
-    if (!names.includes(this.partition)) {
-      this.partition = names[0] ?? "";
+    if (!this.has(this.partition)) {
+      this.partition = Object.keys(this.picture.partitions ?? {})[0] ?? "";
       this.lags = [];
     }
     const partition = this.chosen();
@@ -68,6 +67,12 @@ export class Store {
     }
     this.lags.push({ at: now, lag });
     if (this.lags.length > 3000) this.lags.splice(0, 1000);
+  }
+
+  // Of many partitions only the chosen one is there whole.
+  has(partition) {
+    const { outline, partitions = {} } = this.picture;
+    return partition in (outline?.rows ?? {}) || partition in partitions;
   }
 
   choose(partition) {

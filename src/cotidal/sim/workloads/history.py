@@ -26,6 +26,8 @@ class Acked(NamedTuple):
     made_us: int = 0
     """When the producer had it: what it waited is the difference."""
     records: int = 1
+    size_bytes: int = 0
+    """Of the whole batch, where somebody asks."""
 
 
 class Fired(NamedTuple):

@@ -293,6 +293,7 @@ class Producer(Client):
                 self.world.now,
                 batch.made_us,
                 batch.count,
+                len(batch.data),
             )
         )
 
