@@ -8,6 +8,7 @@ import pytest
 
 from cotidal.api.quorum_talk import METADATA_TOPIC_ID
 from cotidal.core.quorum.log_view import SnapshotId
+from cotidal.core.quorum.voters import key_of
 from cotidal.errors import ErrorCode
 from cotidal.messages.records.quorum import (
     Endpoint as VoterEndpoint,
@@ -27,6 +28,7 @@ from cotidal.messages.rpc.describe_quorum import (
 )
 from cotidal.messages.rpc.fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from cotidal.messages.rpc.remove_raft_voter import RemoveRaftVoterRequest
+from cotidal.messages.rpc.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from cotidal.messages.rpc.update_raft_voter import Listener as UpdatedListener
 from cotidal.messages.rpc.update_raft_voter import UpdateRaftVoterRequest
 from cotidal.node import effects as fx
@@ -37,7 +39,7 @@ from cotidal.wire.codec import decode_response, encode_response
 from cotidal.wire.metadata_snapshot import encode_metadata_snapshot
 from lone_node import WALL, LoneNode
 
-FETCH, DESCRIBE, ADD, REMOVE, UPDATE = 1, 55, 80, 81, 82
+FETCH, DESCRIBE, FEATURES, ADD, REMOVE, UPDATE = 1, 55, 57, 80, 81, 82
 CONTROLLER_SIDE = 9
 MINE, OTHER = Uuid(b"d" * 16), Uuid(b"o" * 16)
 FORMATTED = SnapshotId(Offset(0), LeaderEpoch(0))
@@ -235,6 +237,40 @@ def test_one_change_at_a_time() -> None:
         ErrorCode.REQUEST_TIMED_OUT,
         "another change of the voters is under way",
     )
+
+
+def features(*updates: tuple[str, int]) -> UpdateFeaturesRequest:
+    return UpdateFeaturesRequest(feature_updates=tuple(FeatureUpdateKey(*each) for each in updates))
+
+
+def test_fixed_voters_become_a_record_when_kraft_version_is_raised() -> None:
+    node = LoneNode().start()
+    assert node.ask(FEATURES, 2, features(("kraft.version", 1))).error_code == 0
+    latest = state(node).voters.latest
+    assert latest.kraft_version == 1
+    assert [key_of(each) for each in latest.voters.voters] == [(1, MINE)]
+    node.send((REMOVE, 0, RemoveRaftVoterRequest(None, 1, MINE)))
+    assert told(node) == (ErrorCode.INVALID_REQUEST, "node 1 is the only voter")
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_kraft_version_never_goes_down_and_is_raised_by_itself(version: int) -> None:
+    for updates, code in (
+        ((("kraft.version", 2),), ErrorCode.INVALID_UPDATE_VERSION),
+        ((("kraft.version", 1), ("group.version", 1)), ErrorCode.INVALID_REQUEST),
+    ):
+        refused = LoneNode().start().ask(FEATURES, version, features(*updates))
+        assert (refused.error_code, bool(refused.error_message)) == (code, True)
+    node = LoneNode().start()
+    node.ask(FEATURES, version, features(("kraft.version", 1)))
+    down = node.ask(FEATURES, version, features(("kraft.version", 0)))
+    assert down.error_code == ErrorCode.INVALID_UPDATE_VERSION
+
+
+def test_a_kraft_version_that_is_there_already_does_not_stand_in_the_way_of_others() -> None:
+    node = LoneNode().start()
+    told_ = node.ask(FEATURES, 2, features(("kraft.version", 0), ("group.version", 1)))
+    assert told_.error_code == 0
 
 
 def test_a_voter_is_removed_and_one_that_is_none_is_not_found() -> None:

@@ -12,7 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
-from cotidal.api import add_raft_voter, fetch_snapshot, remove_raft_voter, update_raft_voter
+from cotidal.api import (
+    add_raft_voter,
+    fetch_snapshot,
+    remove_raft_voter,
+    update_features,
+    update_raft_voter,
+)
 from cotidal.core.quorum.dialogue import (
     AddVoter,
     BeginEpoch,
@@ -45,6 +51,7 @@ from cotidal.messages.rpc.add_raft_voter import AddRaftVoterRequest, AddRaftVote
 from cotidal.messages.rpc.apis import ApiKey
 from cotidal.messages.rpc.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
 from cotidal.messages.rpc.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
+from cotidal.messages.rpc.update_features import UpdateFeaturesRequest
 from cotidal.messages.rpc.update_raft_voter import UpdateRaftVoterRequest, UpdateRaftVoterResponse
 from cotidal.values import (
     NO_EPOCH,
@@ -205,6 +212,8 @@ def to_response(request: object, reply: Reply, data: bytes | memoryview = b"") -
             return add_raft_voter.response(reply)
         case MemberReply() if isinstance(request, RemoveRaftVoterRequest):
             return remove_raft_voter.response(reply)
+        case MemberReply() if isinstance(request, UpdateFeaturesRequest):
+            return update_features.raised(request, reply)
         case MemberReply():
             return update_raft_voter.response(reply)
         case _:

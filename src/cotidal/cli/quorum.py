@@ -112,6 +112,25 @@ def remove_voter(node: int, directory_id: str | None, bootstrap: str) -> None:
 
 
 @command.command(
+    cls=Verb,
+    examples=(("then the controllers can be replaced one by one", "cotidal quorum upgrade"),),
+)
+@bootstrap_option
+def upgrade(bootstrap: str) -> None:
+    """Let voters be changed that are fixed by controller.quorum.voters (kraft.version 1).
+
+    Every voter must be there. It cannot be taken back.
+    """
+    from cotidal.client.admin import describe_quorum, raise_kraft_version
+    from cotidal.client.cluster import Cluster
+
+    with Cluster(bootstrap) as cluster:
+        raise_kraft_version(cluster, 1)
+        voters = ", ".join(str(voter.node_id) for voter in describe_quorum(cluster).voters)
+    click.echo(f"the voters can be changed: {voters}")
+
+
+@command.command(
     name="log",
     cls=Verb,
     examples=(

@@ -313,6 +313,22 @@ def remove_voter(cluster: Cluster, node_id: NodeId, directory_id: Uuid) -> None:
     raise_for(response.error_code, f"removing voter {node_id}", response.error_message)
 
 
+def raise_kraft_version(cluster: Cluster, level: int) -> None:
+    """Make fixed voters a record, so that they can be changed; done when it is committed."""
+    from cotidal.messages.rpc.update_features import (
+        FeatureUpdateKey,
+        UpdateFeaturesRequest,
+        UpdateFeaturesResponse,
+    )
+
+    request = UpdateFeaturesRequest(
+        timeout_ms=int(cluster.timeout_s * 1000),
+        feature_updates=(FeatureUpdateKey("kraft.version", level),),
+    )
+    response = cluster.tell(ApiKey.UPDATE_FEATURES, request, UpdateFeaturesResponse)
+    raise_for(response.error_code, "raising kraft.version", response.error_message)
+
+
 def log_sizes(
     cluster: Cluster, brokers: Iterable[NodeId]
 ) -> dict[NodeId, dict[TopicPartition, LogSize]]:

@@ -582,6 +582,7 @@ _BEGIN: Final[dict[int, Callable[[NodeState, Slot, Any], None]]] = {
     int(ApiKey.DESCRIBE_QUORUM): voters.begin_describe,
     int(ApiKey.ADD_RAFT_VOTER): voters.begin_add,
     int(ApiKey.REMOVE_RAFT_VOTER): voters.begin_remove,
+    int(ApiKey.UPDATE_FEATURES): voters.begin_features,
     int(ApiKey.LIST_OFFSETS): offsets.begin_list,
     int(ApiKey.DELETE_RECORDS): offsets.begin_delete,
     int(ApiKey.OFFSET_FOR_LEADER_EPOCH): offsets.begin_epoch_ends,

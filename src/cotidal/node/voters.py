@@ -15,8 +15,9 @@ from typing import Final, NamedTuple
 from cotidal.api import add_raft_voter as adding
 from cotidal.api import describe_quorum as describing
 from cotidal.api import remove_raft_voter as removing
+from cotidal.api import update_features as features
 from cotidal.api.asked import Asked
-from cotidal.api.registry import refusals
+from cotidal.api.registry import Owner, refusals
 from cotidal.core.quorum.states import Leader
 from cotidal.errors import ErrorCode, Refusal
 from cotidal.messages.rpc.add_raft_voter import AddRaftVoterRequest
@@ -24,6 +25,7 @@ from cotidal.messages.rpc.api_versions import ApiVersionsRequest, ApiVersionsRes
 from cotidal.messages.rpc.apis import ApiKey
 from cotidal.messages.rpc.describe_quorum import DescribeQuorumRequest
 from cotidal.messages.rpc.remove_raft_voter import RemoveRaftVoterRequest
+from cotidal.messages.rpc.update_features import UpdateFeaturesRequest
 from cotidal.node import calls, controller, quorum
 from cotidal.node.connections import Slot
 from cotidal.node.effects import Endpoint
@@ -97,6 +99,23 @@ def begin_remove(state: NodeState, slot: Slot, request: RemoveRaftVoterRequest) 
         _answer(state, slot, removing.response(refusal))
     else:
         quorum.ask(state, slot, removing.change(request))
+
+
+def begin_features(state: NodeState, slot: Slot, request: UpdateFeaturesRequest) -> None:
+    """kraft.version is the quorum's, every other feature the controller's."""
+    wanted = features.kraft_version(request)
+    duty = state.quorum
+    if wanted is not None and isinstance(duty.machine.state.role, Leader):
+        if wanted != duty.machine.state.voters.latest.kraft_version:
+            question = features.raising(request, state.controller.committed)
+            if isinstance(question, Refusal):
+                _answer(state, slot, features.raised(request, question))
+            else:
+                quorum.ask(state, slot, question)
+            return
+        others = features.without_kraft_version(request)
+        slot.request = slot.request._replace(message=others)
+    controller.begin(state, slot, Owner.CONTROLLER)
 
 
 def _may_answer(state: NodeState, slot: Slot) -> bool:

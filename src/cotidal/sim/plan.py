@@ -385,6 +385,17 @@ PLANS: Final[dict[str, Plan]] = {
             },
         ),
         Plan(
+            "raising",
+            "voters that were fixed become a record, and come and go, while they die",
+            _PROCESS | _NETWORK | _SMALL | {"kill-all": 1},
+            nodes=5,
+            voters_gap_ms=700,
+            acks=(-1,),
+            consumers=1,
+            admin_gap_ms=200,
+            settings={"metadata.log.max.record.bytes.between.snapshots": "1500"},
+        ),
+        Plan(
             "groups",
             "members of two groups come and go and commit, while their coordinators die and move",
             _PROCESS | _NETWORK | _SMALL | {"kill-all": 1},

@@ -86,6 +86,7 @@ SNAPSHOT_LOADED_BY_OBSERVER: Final = "a snapshot loaded by an observer"
 VOTER_ADDED: Final = "a voter added"
 VOTER_REMOVED: Final = "a voter removed"
 LEADER_REMOVED: Final = "the leader removed itself"
+VERSION_RAISED: Final = "kraft.version raised"
 WIPED: Final = "a node comes back with an empty disk"
 LIED_TO: Final = "power is lost after a disk has lied about a sync"
 LOG_OFFLINE: Final = "a log goes offline"
@@ -151,6 +152,7 @@ SITUATIONS: Final = (
     Situation(VOTER_ADDED, "reconfiguration"),
     Situation(VOTER_REMOVED, "reconfiguration"),
     Situation(LEADER_REMOVED, "reconfiguration"),
+    Situation(VERSION_RAISED, "raising"),
     Situation(WIPED, "wiped"),
     Situation(LIED_TO, "lying"),
     Situation(LOG_OFFLINE, "bad-disks"),

@@ -66,6 +66,10 @@ def questions(bench: Bench, delta: int) -> list[said.Question]:
         said.AddVoter(key(4), (), both, 100),
         said.RemoveVoter(other, 100),
         said.UpdateVoter(epoch, other, (), both, 100),
+        *(
+            said.RaiseVersion(level, ((NodeId(2), both), (NodeId(3), both)), 100)
+            for level in (0, 1, 2)
+        ),
     ]
 
 

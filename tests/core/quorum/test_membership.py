@@ -5,9 +5,11 @@ from __future__ import annotations
 from cotidal.core.quorum import dialogue as said
 from cotidal.core.quorum import effects as fx
 from cotidal.core.quorum import events as ev
+from cotidal.core.quorum.states import Leader
+from cotidal.core.quorum.voters import key_of
 from cotidal.errors import ErrorCode
-from cotidal.messages.records.quorum import Endpoint, KRaftVersionFeature
-from cotidal.values import LeaderEpoch
+from cotidal.messages.records.quorum import Endpoint, KRaftVersionFeature, KRaftVersionRecord
+from cotidal.values import LeaderEpoch, NodeId
 from quorum_bench import NONE, Bench, batch, hint, key
 
 BOTH = KRaftVersionFeature(0, 1)
@@ -97,6 +99,93 @@ def test_static_voters_do_not_change() -> None:
     bench.fetch(2)
     for change in (add(4), remove(3), update(3)):
         assert error(bench, change) == ErrorCode.UNSUPPORTED_VERSION
+
+
+def raise_to(
+    level: int, *, old: int | None = None, unknown: int | None = None
+) -> said.RaiseVersion:
+    """``old``, ``unknown``: a voter that supports less, or that has not said what it supports."""
+    supported = tuple(
+        (NodeId(node), KRaftVersionFeature(0, 0) if node == old else BOTH)
+        for node in (2, 3)
+        if node != unknown
+    )
+    return said.RaiseVersion(level, supported, 1_000)
+
+
+def static() -> Bench:
+    """A leader of three static voters; both others have fetched from it."""
+    bench = Bench(version=0).start().lead()
+    bench.fetch(2)
+    bench.fetch(3, life=5)
+    return bench
+
+
+def test_raising_the_version_makes_each_voter_the_disk_that_it_fetched_to() -> None:
+    bench = static()
+    assert bench.ask(raise_to(1)) is None
+    asked = bench.requests
+    latest = bench.q.voters.latest
+    assert latest.kraft_version == 1
+    assert [key_of(voter) for voter in latest.voters.voters] == [key(1), key(2), key(3, 5)]
+    raised = bench.written[-1]
+    assert isinstance(raised, fx.AppendControl)
+    assert raised.records == (KRaftVersionRecord(kraft_version=1), latest.voters.record())
+    assert bench.reply_in(bench.effects, asked) is None
+    bench.fetch(3, life=0)  # a wiped disk: it was a voter a moment ago, and is none now
+    assert bench.reply_in(bench.effects, asked) is None
+    bench.fetch(2)
+    assert bench.reply_in(bench.effects, asked) == said.MemberReply(NONE, "", hint(1, 1))
+    assert bench.ask(remove(3, life=5)) is None
+
+
+def test_what_a_leader_knows_of_its_voters_outlives_the_raise() -> None:
+    bench = static()
+    bench.propose()
+    bench.fetch(2)
+    before = bench.q.high_watermark
+    bench.ask(raise_to(1))
+    assert bench.q.high_watermark == before
+    assert bench.state == "Leader"
+    role = bench.q.role
+    assert isinstance(role, Leader)
+    assert role.progress.keys() == {key(2), key(3, 5)}
+    assert role.progress[key(2)].end_offset == before
+
+
+def test_a_raise_taken_back_leaves_the_voters_static() -> None:
+    bench = static()
+    end = bench.q.log.end_offset
+    bench.ask(raise_to(1))
+    assert bench.q.voters.latest.kraft_version == 1
+    bench.q.voters.cut_from(end)
+    assert bench.q.voters.latest.kraft_version == 0
+    assert bench.q.voter_set.has(key(3, life=9))
+
+
+def test_nothing_is_raised_that_is_there_already_or_only_asked_about() -> None:
+    for bench, ask in (
+        (static(), raise_to(0)),
+        (ready(), raise_to(1)),
+        (static(), raise_to(1)._replace(validate_only=True)),
+    ):
+        before = bench.q.log.end_offset
+        assert error(bench, ask) == NONE
+        assert bench.q.log.end_offset == before
+
+
+def test_a_version_that_some_voter_does_not_know_is_not_raised_to() -> None:
+    for ask in (raise_to(2), raise_to(1, old=3), raise_to(1, unknown=2)):
+        assert error(static(), ask) == ErrorCode.INVALID_UPDATE_VERSION
+    assert error(ready(), raise_to(0)) == ErrorCode.INVALID_UPDATE_VERSION
+
+
+def test_a_voter_whose_disk_is_not_known_keeps_the_version_from_being_raised() -> None:
+    bench = Bench(version=0).start().lead()
+    bench.fetch(2)
+    assert error(bench, raise_to(1)) == ErrorCode.REQUEST_TIMED_OUT
+    bench.fetch(3)
+    assert bench.ask(raise_to(1)) is None
 
 
 def test_an_id_votes_once_whatever_its_directory() -> None:

@@ -10,9 +10,9 @@ import random
 
 import pytest
 
-from cotidal.core.quorum.dialogue import AddVoter, RemoveVoter
+from cotidal.core.quorum.dialogue import AddVoter, RaiseVersion, RemoveVoter
 from cotidal.core.quorum.voters import key_of
-from cotidal.messages.records.quorum import KRaftVersionFeature
+from cotidal.messages.records.quorum import KRaftVersionFeature, KRaftVersionRecord
 from quorum_world import Faults, World, asker_key
 
 ROUNDS = 40
@@ -55,6 +55,10 @@ def change_voters(world: World, draw: random.Random) -> None:
     if leader is None or leader.node is None:
         return
     voters = leader.node.state.voter_set
+    if not leader.node.state.voters.latest.can_change:
+        both = KRaftVersionFeature(0, 1)
+        world.change(leader, RaiseVersion(1, tuple((node, both) for node in voters.ids), 5_000))
+        return
     outside = [m for m in world.machines.values() if not voters.has(asker_key(m))]
     if outside and draw.randrange(2):
         added = asker_key(draw.choice(outside))
@@ -120,6 +124,21 @@ def test_changes_of_voters_keep_every_promise(block: int) -> None:
 def test_static_voters_keep_every_promise() -> None:
     for seed in range(60):
         live(World(seed, kraft_version=0, faults=faults(seed)))
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_static_voters_that_become_a_record_keep_every_promise(block: int) -> None:
+    raised = changes = 0
+    for seed in range(block * 30, block * 30 + 30):
+        every = seed % 3 * 8
+        world = World(seed, kraft_version=0, observers=2, snapshot_every=every, faults=faults(seed))
+        live(world, changes_voters=True)
+        changes += changed(world)
+        raised += any(
+            isinstance(record, KRaftVersionRecord) for _, record in world.committed.values()
+        )
+    assert raised > 20
+    assert changes > 10
 
 
 def changed(world: World) -> int:

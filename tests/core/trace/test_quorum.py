@@ -71,6 +71,7 @@ TOLD: list[tuple[Moment, str]] = [
     ),
     (say.AddVoter(key(4), (), BOTH, 100), "add-voter 4"),
     (say.RemoveVoter(key(3), 100), "remove-voter 3"),
+    (say.RaiseVersion(1, (), 100), "raise-version 1"),
     (say.UpdateVoter(E5, key(3), (), BOTH, 100), "update-voter 3 epoch=5"),
     (say.VoteReply(NONE, hint(2, 5), False), "vote-reply no epoch=5 leader=2"),
     (

@@ -9,6 +9,7 @@
     UpdateVoter    MemberReply    UpdateRaftVoter (82)         Follower
     AddVoter       MemberReply    AddRaftVoter (80)            an administrator, observers that join
     RemoveVoter    MemberReply    RemoveRaftVoter (81)         an administrator, observers that join
+    RaiseVersion   MemberReply    UpdateFeatures (57)          an administrator
 
 Records and snapshot bytes are never here: an answer on its way out names a range that the driver
 reads, one on its way in names what arrived by a handle that the driver understands.
@@ -174,6 +175,16 @@ class UpdateVoter(NamedTuple):
     timeout_ms: int
 
 
+class RaiseVersion(NamedTuple):
+    """kraft.version goes up: the voters, static so far, become a record."""
+
+    kraft_version: int
+    supported: tuple[tuple[NodeId, KRaftVersionFeature], ...]
+    """What each voter supports, as far as whoever translates the request knows."""
+    timeout_ms: int
+    validate_only: bool = False
+
+
 class MemberReply(NamedTuple):
     error: ErrorCode
     text: str
@@ -181,6 +192,6 @@ class MemberReply(NamedTuple):
     hint: Hint
 
 
-MemberChange: TypeAlias = AddVoter | RemoveVoter | UpdateVoter
+MemberChange: TypeAlias = AddVoter | RemoveVoter | UpdateVoter | RaiseVersion
 Question: TypeAlias = Vote | BeginEpoch | EndEpoch | Fetch | FetchChunk | MemberChange
 Reply: TypeAlias = VoteReply | EpochReply | FetchReply | ChunkReply | MemberReply

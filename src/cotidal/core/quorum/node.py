@@ -31,6 +31,7 @@ from cotidal.core.quorum.dialogue import (
     Hint,
     MemberChange,
     MemberReply,
+    RaiseVersion,
     RemoveVoter,
     UpdateVoter,
     Vote,
@@ -162,7 +163,7 @@ def _on_asked(
             replication.on_fetch(q, request, message, now)
         case FetchChunk():
             _on_fetch_chunk(q, request, message, now)
-        case AddVoter() | RemoveVoter() | UpdateVoter():
+        case AddVoter() | RemoveVoter() | UpdateVoter() | RaiseVersion():
             _on_member_change(q, request, message, now)
         case _:
             assert_never(message)

@@ -18,9 +18,9 @@ from cotidal.core.quorum.effects import (
 )
 from cotidal.core.quorum.events import ProposalMade
 from cotidal.core.quorum.states import Leader, Progress, Quorum
-from cotidal.core.quorum.voters import ControlRecord, key_of
+from cotidal.core.quorum.voters import ControlRecord, ReplicaKey, key_of
 from cotidal.errors import ErrorCode
-from cotidal.values import Millis, Offset
+from cotidal.values import ZERO_UUID, Millis, Offset
 
 
 def on_proposal_made(q: Quorum, event: ProposalMade) -> None:
@@ -69,7 +69,10 @@ def await_voters(q: Quorum, role: Leader, now: Millis) -> None:
     for voter in q.voter_set.voters:
         key = key_of(voter)
         if voter.voter_id != q.config.node_id and key not in role.progress:
-            role.progress[key] = Progress(now)
+            # The same replica, if its directory was not known and now is.
+            nameless = role.progress.pop(ReplicaKey(key.node_id, ZERO_UUID), None)
+            is_same = nameless is not None and nameless.directory_id == key.directory_id
+            role.progress[key] = nameless if nameless is not None and is_same else Progress(now)
 
 
 def _grow(q: Quorum, record_count: int, size_bytes: int) -> None:

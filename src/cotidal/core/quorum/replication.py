@@ -75,6 +75,7 @@ def contact(q: Quorum, role: Leader, replica: ReplicaKey, now: Millis) -> Progre
     if progress is None:
         progress = role.progress[key] = Progress(now)
     progress.contact_at = now
+    progress.directory_id = replica.directory_id
     return progress
 
 

@@ -125,7 +125,14 @@ class Candidate:
 class Progress:
     """What a leader knows of one other replica; changed only by what that replica asks."""
 
-    __slots__ = ("caught_up_at", "contact_at", "end_offset", "end_seen", "fetched_at")
+    __slots__ = (
+        "caught_up_at",
+        "contact_at",
+        "directory_id",
+        "end_offset",
+        "end_seen",
+        "fetched_at",
+    )
 
     def __init__(self, contact_at: Millis) -> None:
         self.end_offset = NO_OFFSET
@@ -135,6 +142,8 @@ class Progress:
         self.caught_up_at: Millis | None = None
         self.end_seen = NO_OFFSET
         """Our end at its last fetch."""
+        self.directory_id = ZERO_UUID
+        """Of the disk that it fetched to: static voters are known by their id alone."""
 
 
 class Parked(NamedTuple):

@@ -83,6 +83,7 @@ def _words(moment: QuorumMoment) -> tuple[str, str]:
             | say.AddVoter()
             | say.RemoveVoter()
             | say.UpdateVoter()
+            | say.RaiseVersion()
         ):
             return _question(moment)
         case (
@@ -167,6 +168,8 @@ def _question(question: say.Question) -> tuple[str, str]:
             return "remove-voter", str(key.node_id)
         case say.UpdateVoter(epoch, key):
             return "update-voter", f"{key.node_id} epoch={epoch}"
+        case say.RaiseVersion(kraft_version):
+            return "raise-version", str(kraft_version)
         case _:
             assert_never(question)
 

@@ -2,6 +2,7 @@
 
 Which one is drawn, the leader as likely as any; there are at least ``fewest`` voters, so that a
 majority outlives the faults of a plan. What became of a change is seen in the next description.
+Told that the voters are static, it raises kraft.version.
 """
 
 from __future__ import annotations
@@ -23,8 +24,19 @@ from cotidal.messages.rpc.describe_quorum import (
     DescribeQuorumResponsePartitionData,
 )
 from cotidal.messages.rpc.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
+from cotidal.messages.rpc.update_features import (
+    FeatureUpdateKey,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
 from cotidal.sim.agenda import SECOND
-from cotidal.sim.probes import LEADER_REMOVED, VOTER_ADDED, VOTER_REMOVED, Probes
+from cotidal.sim.probes import (
+    LEADER_REMOVED,
+    VERSION_RAISED,
+    VOTER_ADDED,
+    VOTER_REMOVED,
+    Probes,
+)
 from cotidal.sim.workloads.client import Client
 from cotidal.sim.world import CONTROLLER_PORT, World
 from cotidal.values import NodeId
@@ -38,6 +50,8 @@ _DESCRIBE: Final = DescribeQuorumRequest(
         ),
     )
 )
+
+_RAISE: Final = UpdateFeaturesRequest(feature_updates=(FeatureUpdateKey("kraft.version", 1),))
 
 
 class VoterAdmin(Client):
@@ -97,7 +111,15 @@ class VoterAdmin(Client):
 
         self.ask(self.anyone(), ApiKey.REMOVE_RAFT_VOTER, 0, request, on_removed)
 
+    def _raise_version(self) -> None:
+        def on_raised(reply: UpdateFeaturesResponse | None) -> None:
+            self._see(VERSION_RAISED, None if reply is None else reply.error_code)
+
+        self.ask(self.anyone(), ApiKey.UPDATE_FEATURES, 2, _RAISE, on_raised)
+
     def _see(self, what: str, error: int | None) -> None:
+        if error == ErrorCode.UNSUPPORTED_VERSION and not self.stopped:
+            self._raise_version()
         if error is None:
             self._probes.see(f"{what}: no answer")
         elif error:
