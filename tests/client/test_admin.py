@@ -73,6 +73,39 @@ def test_what_was_created_is_told_in_the_clusters_numbers(broker: Any) -> None:
     assert [tuple(config) for config in topic.configs] == [("retention.ms", "1")]
 
 
+def test_a_topic_is_created_when_every_broker_has_heard_of_it(
+    scripted_broker: Any, metadata_of: Any
+) -> None:
+    first, second = scripted_broker(), scripted_broker()
+    brokers = {1: first, 2: second}
+    ignorant = metadata_of(brokers, ("t", ()))
+
+    def unknown(request: Any, version: int) -> Any:
+        told = ignorant(request, version)
+        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return told._replace(topics=tuple(each._replace(error_code=code) for each in told.topics))
+
+    knowing = metadata_of(brokers, ("t", (1,)))
+    done = CreateTopicsResponse(topics=(CreatableTopicResult("t"),))
+    first.script(ApiKey.CREATE_TOPICS, saying(done))
+    first.script(ApiKey.METADATA, unknown, unknown, knowing)
+    second.script(ApiKey.METADATA, unknown, unknown, knowing)
+    with Cluster(first.bootstrap) as cluster:
+        create_topic(cluster, "t", configs={})
+    assert len(second.asked(ApiKey.METADATA)) == 3
+
+
+def test_a_broker_that_cannot_be_asked_keeps_no_topic_from_being_created(
+    scripted_broker: Any, metadata_of: Any, hang_up: Any
+) -> None:
+    first, second = scripted_broker(), scripted_broker({ApiKey.METADATA: hang_up})
+    done = CreateTopicsResponse(topics=(CreatableTopicResult("t"),))
+    first.script(ApiKey.CREATE_TOPICS, saying(done))
+    first.script(ApiKey.METADATA, metadata_of({1: first, 2: second}, ("t", (1,))))
+    with Cluster(first.bootstrap) as cluster:
+        assert create_topic(cluster, "t", configs={}).name == "t"
+
+
 def test_a_refused_creation_carries_the_clusters_sentence(broker: Any) -> None:
     result = CreatableTopicResult(
         "t", error_code=ErrorCode.INVALID_REPLICATION_FACTOR, error_message="3 of 1 brokers."

@@ -7,12 +7,13 @@ sentence; where several things are asked at once, the first refusal in the order
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from enum import IntEnum
 from typing import Final, NamedTuple, TypeVar
 
 from cotidal.client.backoff import Backoff
 from cotidal.client.cluster import Cluster
-from cotidal.client.failures import TimedOut, UnknownTopic, Unreachable, raise_for
+from cotidal.client.failures import ClientError, TimedOut, UnknownTopic, Unreachable, raise_for
 from cotidal.errors import ErrorCode
 from cotidal.messages.rpc.apis import ApiKey
 from cotidal.values import NodeId, TopicPartition, Uuid
@@ -20,6 +21,8 @@ from cotidal.values import NodeId, TopicPartition, Uuid
 Response = TypeVar("Response")
 
 CHANGE_TIMEOUT_MS: Final = 30_000
+HEARD_WITHIN_S: Final = 5.0
+"""What is committed is waited for so long at each broker; longer only at one that hangs."""
 DEFAULT_FROM_BROKER: Final = -1
 """Partitions and replication factor: the broker's num.partitions, default.replication.factor."""
 
@@ -91,6 +94,7 @@ def create_topic(
     configs: Mapping[str, str],
     validate_only: bool = False,
 ) -> Created:
+    """Done when every broker that can be asked knows it: the next question may go to any."""
     from cotidal.messages.rpc.create_topics import (
         CreatableTopic,
         CreatableTopicConfig,
@@ -108,6 +112,8 @@ def create_topic(
     response = cluster.tell(ApiKey.CREATE_TOPICS, request, CreateTopicsResponse)
     result = response.topics[0]
     raise_for(result.error_code, f"topic '{name}'", result.error_message)
+    if not validate_only:
+        _await_everywhere(cluster, name)
     return Created(
         name,
         result.num_partitions if result.num_partitions > 0 else partitions,
@@ -279,6 +285,17 @@ def describe_quorum(cluster: Cluster) -> Quorum:
         members(partition.current_voters),
         members(partition.observers),
     )
+
+
+def _await_everywhere(cluster: Cluster, topic: str) -> None:
+    """Who cannot be asked now learns of it when it is back."""
+    backoff = Backoff(timeout_s=HEARD_WITHIN_S)
+    with suppress(ClientError):
+        for broker in cluster.metadata([]).brokers:
+            with suppress(ClientError):
+                while not cluster.knows(broker.node_id, topic, timeout_s=HEARD_WITHIN_S):
+                    if not backoff.wait():
+                        return
 
 
 def add_voter(

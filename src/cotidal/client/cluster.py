@@ -82,6 +82,16 @@ class Cluster:
         self._brokers = {broker.node_id: broker.address for broker in metadata.brokers}
         return metadata
 
+    def knows(self, node_id: NodeId, topic: str, *, timeout_s: float) -> bool:
+        """Whether this broker has heard of the topic; ClientError if it cannot be asked."""
+        request = MetadataRequest(
+            topics=(MetadataRequestTopic(name=topic),), allow_auto_topic_creation=False
+        )
+        told = self.connection(node_id).call(
+            ApiKey.METADATA, request, MetadataResponse, timeout_s=timeout_s
+        )
+        return told.topics[0].error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
     def topic(self, name: str) -> Topic:
         """One topic that exists; UnknownTopic, with the name nearest to it, otherwise."""
         topic = self.metadata([name]).topic(name)
