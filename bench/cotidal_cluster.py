@@ -22,6 +22,7 @@ def recipe(brokers: int, directory: Path, python: str = sys.executable) -> Recip
         *("--brokers", str(brokers)),
         *("--data", str(directory / "data")),
         *("--port", str(ports[0])),
+        "--no-console",
     )
     homes = [directory / f"data/node-{node}" for node in range(1, brokers + 1)]
     if brokers == 1:

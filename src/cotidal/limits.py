@@ -309,6 +309,9 @@ LIVE_LOG_MAX: Final = 4_000
 LIVE_PARTITIONS_MAX: Final = 2_000
 """Partitions in a picture, those that are not well before all others. What a page can draw."""
 
+LIVE_METADATA_BYTES_MAX: Final = 4 * MIB
+"""The longest metadata log that a console tells: it is read anew whenever something was decided."""
+
 # the desk of a live console
 
 DESK_RECORDS_MAX: Final = 200

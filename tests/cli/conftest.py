@@ -40,10 +40,12 @@ def launch(*arguments: str, **variables: str) -> subprocess.Popen[str]:
 
 
 def launch_up(*arguments: str, **variables: str) -> tuple[subprocess.Popen[str], str]:
-    """``cotidal up`` as a process, and the line in which it says that it is up. One broker, unless
-    a test says otherwise."""
+    """``cotidal up`` as a process, and the line in which it says that it is up. One broker and no
+    console, unless a test says otherwise."""
     if "--brokers" not in arguments:
         arguments = ("--brokers", "1", *arguments)
+    if "--console-port" not in arguments:
+        arguments = ("--no-console", *arguments)
     process = launch("up", *arguments, **variables)
     assert process.stdout is not None
     for line in process.stdout:

@@ -165,7 +165,10 @@ def test_a_directory_of_another_node_is_refused(offline: Any, data_dir: Path) ->
     ("arguments", "sentence"),
     [
         (["--brokers", "3", "--override", "node.id=4"], "3 nodes has a node.id of its own"),
-        (["--console-port", "8088"], "the console is not there yet; leave --console-port out"),
+        (
+            ["--console-port", "8088", "--no-console"],
+            "--no-console has no port: leave --console-port out; see `cotidal up --help`",
+        ),
         (["--ephemeral", "--data", "d"], "--ephemeral keeps no data: leave --data out"),
         (["--override", "num.partitions"], "'num.partitions' is not a setting"),
     ],

@@ -148,6 +148,7 @@ class RealNode:
 
     def _command(self) -> list[str]:
         command = [sys.executable, "-W", "error", "-m", "cotidal", "up", "--brokers", "1"]
+        command += ["--no-console"]
         command += ["--data", str(self.data), "--port", str(self.port)]
         for name, value in self.settings.items():
             command += ["--override", f"{name}={value}"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Final
 
 import click
@@ -26,11 +27,17 @@ PORT: Final = 8088
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Others need a token.")
 @click.option("--token", metavar="TEXT", help="Ask for this one.  [default: a random one]")
+@click.option(
+    "--data", metavar="DIR", help="Of a cluster that `up` runs here: kill and cut from the page."
+)
 @click.option("--allow-changes", is_flag=True, help="Without it, the page only shows.")
-def command(bootstrap: str, port: int, host: str, token: str | None, allow_changes: bool) -> None:
+def command(
+    bootstrap: str, port: int, host: str, token: str | None, data: str | None, allow_changes: bool
+) -> None:
     """Show a live cluster as a page: replicas, leaders, what happens, and why."""
     from cotidal.cli.serve import serve_page
     from cotidal.console.live.worlds import worlds_with
 
-    worlds = worlds_with(bootstrap, allow_changes=allow_changes)
-    serve_page(worlds, host=host, port=port, start={"world": "live"}, token=token)
+    home = None if data is None else os.path.abspath(data)
+    worlds = worlds_with(bootstrap, home=home, allow_changes=allow_changes)
+    serve_page(worlds, host=host, port=port, start={}, token=token)

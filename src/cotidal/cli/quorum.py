@@ -145,18 +145,21 @@ def log_(directory: str, first: int, as_json: bool) -> None:
     """Tell the metadata log of a data directory, one line a record. Also while a node runs."""
     import json
 
-    from cotidal.cli.metadata_lines import lines_of
+    from cotidal.broker.metadata_lines import Unreadable, lines_of
 
     path = os.path.join(directory, "__cluster_metadata-0")
     if not os.path.isdir(path):
         path = directory
     if not os.path.isdir(path):
         raise Failed(f"there is no directory {path}; name a node's data directory")
-    for told in lines_of(path, first):
-        if as_json:
-            click.echo(json.dumps({"offset": told.offset, "epoch": told.epoch, **told.fields}))
-        else:
-            click.echo(f"{told.offset}@{told.epoch} {told.text}")
+    try:
+        for told in lines_of(path, first):
+            if as_json:
+                click.echo(json.dumps({"offset": told.offset, "epoch": told.epoch, **told.fields}))
+            else:
+                click.echo(f"{told.offset}@{told.epoch} {told.text}")
+    except Unreadable as wrong:
+        raise Failed(str(wrong)) from None
 
 
 class NewVoter:

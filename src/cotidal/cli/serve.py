@@ -113,7 +113,8 @@ def serve_page(
     def told(bound: int) -> None:
         query = f"?{urlencode({'token': asked})}" if asked else ""
         shown = "localhost" if is_loopback(host) else host
-        click.echo(f"http://{shown}:{bound}/{query}#{urlencode(start)}")
+        what = f"#{urlencode(start)}" if start else ""
+        click.echo(f"http://{shown}:{bound}/{query}{what}")
 
     try:
         run(worlds, host=host, port=port, token=asked, on_ready=told)  # type: ignore[arg-type]

@@ -7,8 +7,9 @@ keep their data and listen is laid out by broker/local.py.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from contextlib import ExitStack
+import socket
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -47,7 +48,7 @@ EACH_ITS_OWN: Final = (
         ("somewhere else", "cotidal up --port 19092 --data /var/tmp/kafka"),
         ("one that leaves nothing behind", "cotidal up --ephemeral"),
         ("with a setting of your own", "cotidal up --override num.partitions=3"),
-        ("to be disturbed by `cotidal chaos`", "cotidal up --chaos"),
+        ("to be disturbed by `cotidal chaos`, or from its page", "cotidal up --chaos"),
     ),
 )
 @click.option(
@@ -72,7 +73,13 @@ EACH_ITS_OWN: Final = (
 @click.option("--ephemeral", is_flag=True, help="Keep the data nowhere: it goes with the process.")
 @click.option("--chaos", is_flag=True, help="Let `cotidal chaos` disturb the links of nodes.")
 @click.option("--trace", metavar="DIR", help="Record every step of every node, for `sim replay`.")
-@click.option("--console-port", type=int, metavar="PORT", help="Not there yet.")
+@click.option(
+    "--console-port",
+    type=click.IntRange(1, 65535),
+    metavar="PORT",
+    help="Where the cluster is shown as a page.  [default: 8088, or the next free one]",
+)
+@click.option("--no-console", is_flag=True, help="Show it nowhere.")
 @click.option("--override", metavar="NAME=VALUE", multiple=True, help="A broker setting.")
 def command(
     brokers: int | None,
@@ -83,14 +90,15 @@ def command(
     chaos: bool,
     trace: str | None,
     console_port: int | None,
+    no_console: bool,
     override: tuple[str, ...],
 ) -> int:
     """Start a local cluster in the foreground; Ctrl-C stops it cleanly.
 
     A new data directory is formatted; one that has data goes on with it.
     """
-    if console_port is not None:
-        raise Failed("the console is not there yet; leave --console-port out", status=2)
+    if no_console and console_port is not None:
+        raise click.UsageError("--no-console has no port: leave --console-port out")
     if ephemeral and data is not None:
         raise click.UsageError("--ephemeral keeps no data: leave --data out")
     asked = os.path.abspath(data or DEFAULT_DATA)
@@ -108,7 +116,20 @@ def command(
         kept = "no data is kept" if ephemeral else f"data in {path}"
         if ephemeral and chaos:
             kept = f"data in {path} until then"
-        status = run(brokers, beside, path, port, overrides, kept, chaos=chaos, trace=trace)
+        listener = None if no_console else console_listener(console_port)
+        if listener is not None:
+            cleanup.enter_context(listener)
+        status = run(
+            brokers,
+            beside,
+            path,
+            port,
+            overrides,
+            kept,
+            chaos=chaos,
+            trace=trace,
+            console=listener,
+        )
         if status == 0:
             click.echo("cotidal has stopped" + ("" if ephemeral else f"; its data stays in {path}"))
         return status
@@ -136,6 +157,7 @@ def run(
     *,
     chaos: bool,
     trace: str | None,
+    console: socket.socket | None,
 ) -> int:
     from cotidal.broker.family import Family
     from cotidal.broker.local import LayoutError, lay_out
@@ -151,17 +173,55 @@ def run(
         )
     except LayoutError as wrong:
         raise Failed(str(wrong), status=2 if wrong.asked else 1) from None
-    if len(configs) == 1:
-        return run_broker(
-            configs[0],
-            on_serving=lambda running: say_up(running.addresses, kept),
-            trace=trace_file(trace, configs[0].node_id, 1),
-        )
     addresses = [address for config in configs for address in config.advertised]
-    family = Family(
-        configs, home=path, chaos=chaos, trace=trace, on_up=lambda: say_up(addresses, kept), say=say
-    )
-    return family.run()
+    is_one = len(configs) == 1
+    with beside_it(console, addresses, home=None if is_one else path) as page:
+        if is_one:
+            return run_broker(
+                configs[0],
+                on_serving=lambda running: say_up(running.addresses, kept, page),
+                trace=trace_file(trace, configs[0].node_id, 1),
+            )
+        family = Family(
+            configs,
+            home=path,
+            chaos=chaos,
+            trace=trace,
+            on_up=lambda: say_up(addresses, kept, page),
+            say=say,
+        )
+        return family.run()
+
+
+def console_listener(port: int | None) -> socket.socket | None:
+    """Where the console is to be; None, and it is said why, if there can be none."""
+    from cotidal.cli.attendant import PORT, PORTS_TRIED, listen, missing_package
+
+    lacks = missing_package()
+    if lacks:
+        how = f"{lacks} is not installed: `pip install 'cotidal[console]'`"
+        click.echo(f"there is no console, because {how}", err=True)
+        return None
+    listener = listen(port)
+    if listener is None:
+        tried = f"{PORT} to {PORT + PORTS_TRIED - 1}"
+        click.echo(f"there is no console: ports {tried} are taken; see --console-port", err=True)
+    return listener
+
+
+@contextmanager
+def beside_it(
+    console: socket.socket | None, addresses: Iterable[Listener], *, home: str | None
+) -> Iterator[str]:
+    """The address of its page; empty if there is none."""
+    if console is None:
+        yield ""
+        return
+    from cotidal.cli.attendant import attendant
+
+    port = console.getsockname()[1]
+    with attendant(console, bootstrap=listed(addresses), home=home):
+        yield f"http://localhost:{port}/"
 
 
 def check(settings: dict[str, str]) -> None:
@@ -173,9 +233,14 @@ def check(settings: dict[str, str]) -> None:
         raise Failed(str(wrong), status=2) from None
 
 
-def say_up(addresses: Iterable[Listener], kept: str) -> None:
-    told = ",".join(f"{each.host}:{each.port}" for each in addresses)
-    click.echo(f"cotidal is up: {told} ({kept}; Ctrl-C stops it)")
+def listed(addresses: Iterable[Listener]) -> str:
+    return ",".join(f"{each.host}:{each.port}" for each in addresses)
+
+
+def say_up(addresses: Iterable[Listener], kept: str, page: str) -> None:
+    click.echo(f"cotidal is up: {listed(addresses)} ({kept}; Ctrl-C stops it)")
+    if page:
+        click.echo(f"its console is at {page}")
 
 
 def ephemeral_directory(cleanup: ExitStack) -> str:

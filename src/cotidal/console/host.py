@@ -25,25 +25,45 @@ def run(
     """Until it is interrupted; OSError if it cannot listen there."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.create_server((host, port), family=family) as listener:
-        server = _Server(
-            uvicorn.Config(
-                application(worlds, host=host, token=token),
-                log_level="critical",
-                access_log=False,
-                ws="websockets-sansio",
-                ws_max_size=PAGE_COMMAND_BYTES_MAX + 1,
-                timeout_graceful_shutdown=1,
-                lifespan="off",
-            )
-        )
         on_ready(listener.getsockname()[1])
-        asyncio.run(_serve(server, listener))
+        serve(worlds, listener, host=host, token=token)
 
 
-async def _serve(server: uvicorn.Server, listener: socket.socket) -> None:
+def serve(
+    worlds: Mapping[str, Opener],
+    listener: socket.socket,
+    *,
+    host: str,
+    token: str,
+    leash: int | None = None,
+) -> None:
+    """Until it is interrupted, or ``leash``, a pipe, comes to its end."""
+    server = _Server(
+        uvicorn.Config(
+            application(worlds, host=host, token=token),
+            log_level="critical",
+            access_log=False,
+            ws="websockets-sansio",
+            ws_max_size=PAGE_COMMAND_BYTES_MAX + 1,
+            timeout_graceful_shutdown=1,
+            lifespan="off",
+        )
+    )
+    asyncio.run(_serve(server, listener, leash))
+
+
+async def _serve(server: uvicorn.Server, listener: socket.socket, leash: int | None) -> None:
     loop = asyncio.get_running_loop()
+
+    def end() -> None:
+        server.should_exit = True
+        if leash is not None:
+            loop.remove_reader(leash)  # it stays readable
+
     for each in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(each, lambda: setattr(server, "should_exit", True))
+        loop.add_signal_handler(each, end)
+    if leash is not None:
+        loop.add_reader(leash, end)
     await server.serve(sockets=[listener])
 
 

@@ -6,7 +6,7 @@ Up to ``PAGE_PARTITIONS_WHOLE`` partitions a picture stays as it is. Beyond that
     clients     say where they are in the chosen one only
     outline     of           how many partitions there are
                 rows         name -> [leader, leader epoch, replicas, isr, elr, end, high watermark,
-                             min ISR, replicas that are offline]
+                             min ISR (0: nobody tells), replicas that are offline]
                 brokers      id -> how many partitions it leads, follows in sync, follows behind,
                              and has offline
 
@@ -17,11 +17,12 @@ counts are of all. A row is replaced whole: a patch has the rows that changed an
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 from cotidal.console.world import Json
 from cotidal.limits import PAGE_PARTITIONS_LISTED, PAGE_PARTITIONS_WHOLE
 
+AWAY: Final = ("down", "silent")
 NO_LEADER, BELOW_MIN_ISR, BEHIND, NOT_PREFERRED, HEALTHY = range(5)
 
 
@@ -30,7 +31,7 @@ def outlined(picture: Json, chosen: str) -> Json:
     partitions = picture.get("partitions", {})
     if len(partitions) <= PAGE_PARTITIONS_WHOLE:
         return picture
-    down = {int(id_) for id_, told in picture["brokers"].items() if told["state"] == "down"}
+    down = {int(id_) for id_, told in picture["brokers"].items() if told["state"] in AWAY}
     shown = chosen if chosen in partitions else next(iter(partitions))
     rows = {name: _row(partition, down) for name, partition in partitions.items()}
     return picture | {
@@ -74,7 +75,7 @@ def _row(partition: Json, down: set[int]) -> list[Any]:
         partition["elr"],
         leader.get("end", -1),
         leader.get("high_watermark", -1),
-        partition["min_isr"],
+        partition.get("min_isr", 0),
         offline,
     ]
 

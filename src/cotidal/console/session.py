@@ -23,7 +23,8 @@ Opener = Callable[[Command], World]
 
 class Session:
     __slots__ = (
-        "_awaited", "_chosen", "_drawn", "_is_ready", "_sent", "_worlds", "outbox", "world",
+        "_awaited", "_chosen", "_drawn", "_is_ready", "_sent",
+        "_whole", "_worlds", "outbox", "world",
     )  # fmt: skip
 
     def __init__(self, worlds: Mapping[str, Opener]) -> None:
@@ -33,6 +34,8 @@ class Session:
         self.outbox: list[Json] = []
         self._drawn: Json = {}
         """The picture as the page has it."""
+        self._whole: Json = {}
+        """The same as the world gave it."""
         self._sent: dict[str, int] = {}
         """How much of each log the page has."""
         self._is_ready = False
@@ -98,16 +101,18 @@ class Session:
             raise Refused("no world is open yet")
         if command.name == "choose":
             self._chosen = command.text("partition", longest=300)
+            self._whole = {}
             return None
         return self.world.obey(command)
 
     def _open(self, command: Command) -> None:
-        name = command.one_of("world", tuple(self._worlds))
+        name = command.one_of("world", tuple(self._worlds), next(iter(self._worlds)))
         self.world = self._worlds[name](command)
         for ask, _ in self._awaited:
             self._say({"tell": "refused", "ask": ask, "sentence": "another world was opened"})
         self._awaited = []
         self._drawn = {}
+        self._whole = {}
         self._sent = {}
         self._chosen = ""
         self._is_ready = True
@@ -127,7 +132,11 @@ class Session:
                 self._say({"tell": "log", "name": name, "at": at, "items": items})
                 self._sent[name] = len(log)
                 grown = True
-        picture = outlined(self.world.picture(), self._chosen)
+        whole = self.world.picture()
+        if whole is self._whole and not grown:
+            return  # a live cluster that nobody has looked at since
+        self._whole = whole
+        picture = outlined(whole, self._chosen)
         patch = difference(self._drawn, picture)
         if patch or grown:
             self._drawn = picture

@@ -338,6 +338,7 @@ class ProcessCluster(Disturbed):
 
     def start(self) -> Self:
         command = [*self.PYTHON, "-m", "cotidal", "up", f"--brokers={self.brokers}"]
+        command += ["--no-console"]
         command += [f"--data={self.data}"]
         command += ["--chaos"] if self.brokers > 1 else []
         command += [f"--trace={self._trace}"] if self._trace is not None else []

@@ -18,7 +18,11 @@ from cotidal.client.admin import Quorum, describe_quorum
 from cotidal.client.cluster import Cluster
 from cotidal.client.failures import ClientError
 from cotidal.client.status import Sizes, Status, gather
+from cotidal.console.live.chronicle import BEFORE_MS, TOPIC, Chronicle
+from cotidal.console.live.controls import Controls
+from cotidal.console.live.metadata import MetadataLog
 from cotidal.console.live.sight import Seen, picture_of, silent_picture
+from cotidal.console.live.teller import Told, told_between, told_of
 from cotidal.console.world import Json
 from cotidal.limits import (
     LIVE_FRAMES_MAX,
@@ -45,10 +49,13 @@ class Frame(NamedTuple):
 
 
 class Watch:
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, home: str | None = None) -> None:
+        """``home``: where the cluster's data lies, if `cotidal up` runs it on this machine."""
         self._bootstrap = bootstrap
-        self.begun_us = _wall_us()
-        """Moments are told from here on."""
+        self._controls = None if home is None else Controls(home)
+        self._metadata = None if home is None else MetadataLog(home)
+        self.begun_us = _wall_us() - BEFORE_MS * 1000
+        """Moments are told from here on: what the brokers told a little earlier has one too."""
         self.status: Status | None = None
         self.frames: Sequence[Frame] = ()
         self.logs: dict[str, list[Json]] = {"told": [], "metadata": [], "throughput": []}
@@ -63,6 +70,8 @@ class Watch:
         self._sizes_at = 0.0
         self._silent: dict[NodeId, tuple[float, str]] = {}
         """Who did not answer: when, and why."""
+        self._ends: tuple[int, dict[str, int]] | None = None
+        """How far leaders had got, and when that was."""
 
     # What pages do
 
@@ -79,6 +88,10 @@ class Watch:
         """Until something was seen for the first time."""
         self._first.wait(timeout_s)
 
+    def tell(self, kind: str, text: str) -> None:
+        """What a person did here."""
+        self._add("told", [self._told(Told(kind, text), _wall_us())])
+
     @property
     def now_us(self) -> int:
         return _wall_us() - self.begun_us
@@ -89,21 +102,23 @@ class Watch:
         with Cluster(
             self._bootstrap, timeout_s=ANSWER_TIMEOUT_S, connect_timeout_s=CONNECT_TIMEOUT_S
         ) as cluster:
+            chronicle = Chronicle(cluster)
             while True:
                 if time.monotonic() - self._looked_at > LIVE_UNWATCHED_MS / 1000:
+                    chronicle.close()
                     cluster.close()
                     self._wanted.clear()
                 self._wanted.wait()
                 begun = time.monotonic()
                 try:
-                    self._see(cluster)
+                    self._see(cluster, chronicle)
                 except Exception:  # a bug of ours must not leave pages with an old picture
                     traceback.print_exc(file=sys.stderr)
                 self._first.set()
                 spent = time.monotonic() - begun
                 time.sleep(max(LIVE_POLL_MS / 1000, spent * LIVE_POLL_SHARE))
 
-    def _see(self, cluster: Cluster) -> None:
+    def _see(self, cluster: Cluster, chronicle: Chronicle) -> None:
         before = self.frames[-1].picture if self.frames else {}
         try:
             seen = self._gathered(cluster)
@@ -112,6 +127,7 @@ class Watch:
         else:
             picture = picture_of(seen, before)
             self.status = seen.status
+            self._note(seen, before, picture, chronicle)
         self._keep(Frame(self.now_us, picture))
 
     def _gathered(self, cluster: Cluster) -> Seen:
@@ -129,7 +145,10 @@ class Watch:
             node: self._silent[node] if node in recently else (time.monotonic(), why)
             for node, why in status.scene.silent.items()
         }
-        return Seen(status, self._quorum(cluster), {}, {})
+        controls = self._controls
+        machines = {} if controls is None else controls.machines()
+        links = {} if controls is None else controls.links()
+        return Seen(status, self._quorum(cluster), machines, links)
 
     def _quorum(self, cluster: Cluster) -> Quorum | None:
         try:
@@ -137,16 +156,52 @@ class Watch:
         except ClientError:
             return None
 
+    # What is remembered
+
+    def _note(self, seen: Seen, before: Json, picture: Json, chronicle: Chronicle) -> None:
+        if seen.status.metadata.topic(TOPIC) is not None:
+            self._add_events(chronicle.news())
+        elif "partitions" in before:
+            now = _wall_us()
+            self._add("told", [self._told(each, now) for each in told_between(before, picture)])
+        if self._metadata is not None and seen.quorum is not None:
+            nodes = (seen.quorum.leader, *seen.machines)
+            self._add("metadata", self._metadata.news(nodes, seen.quorum.high_watermark))
+        self._measure(picture)
+
+    def _add_events(self, events: Sequence[Json]) -> None:
+        told = [(event["time"] * 1000, told_of(event)) for event in events]
+        self._add("told", [self._told(each, at) for at, each in told if each is not None])
+
+    def _told(self, told: Told, wall_us: int) -> Json:
+        when = time.strftime("%H:%M:%S", time.localtime(wall_us / 1e6))
+        return {**told._asdict(), "at": max(0, wall_us - self.begun_us), "when": when}
+
+    def _measure(self, picture: Json) -> None:
+        """Records that leaders have taken since the last look."""
+        now = self.now_us
+        ends = {
+            name: partition["logs"][str(partition["leader"])]["end"]
+            for name, partition in picture["partitions"].items()
+            if str(partition["leader"]) in partition["logs"]
+        }
+        if self._ends is not None:
+            then, known = self._ends
+            grown = sum(max(0, end - known.get(name, end)) for name, end in ends.items())
+            self._add("throughput", [{"from": then, "at": now, "records": grown}])
+        self._ends = (now, ends)
+
     def _keep(self, frame: Frame) -> None:
         self.frames = (*self.frames[-LIVE_FRAMES_MAX + 1 :], frame)
 
     def _add(self, name: str, items: Sequence[Json]) -> None:
         """Pages that have more than is left get it all again."""
-        log = self.logs[name]
-        log.extend(items)
-        if len(log) > LIVE_LOG_MAX:
-            self.logs[name] = log[-LIVE_LOG_MAX // 2 :]
-            self.forgotten += 1
+        with self._lock:
+            log = self.logs[name]
+            log.extend(items)  # one step for whoever reads it meanwhile
+            if len(log) > LIVE_LOG_MAX:
+                self.logs[name] = log[-LIVE_LOG_MAX // 2 :]
+                self.forgotten += 1
 
 
 def _wall_us() -> int:

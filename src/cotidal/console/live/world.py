@@ -15,9 +15,11 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from cotidal.client.cluster import Cluster
 from cotidal.console.desk.question import Desk
 from cotidal.console.desk.questions import QUESTIONS
 from cotidal.console.live.clerks import Answer, Clerks
+from cotidal.console.live.controls import Controls
 from cotidal.console.live.sight import PROMISES
 from cotidal.console.live.watch import Watch
 from cotidal.console.session import Opener
@@ -32,13 +34,27 @@ READ_ONLY: Final = "this console only shows: start it with --allow-changes to ch
 class Live:
     """Implements ``console.world.World``."""
 
-    def __init__(self, watch: Watch, clerks: Clerks, *, allow_changes: bool) -> None:
+    def __init__(
+        self,
+        watch: Watch,
+        clerks: Clerks,
+        controls: Controls | None = None,
+        *,
+        allow_changes: bool,
+    ) -> None:
+        """``controls``: None where the cluster's processes are not ours to disturb."""
         self._watch = watch
         self._clerks = clerks
+        self._controls = controls
         self._allow_changes = allow_changes
         self._at_us: int | None = None
         """Where the page stays; None: it goes with the cluster."""
         self._forgotten = watch.forgotten
+        self._shown: Json = {}
+        """The last picture: the same one until something moves."""
+        self._seen: Json = {}
+        self._moments: tuple[int, int, bool] | None = None
+        """Of what, and of when, that is."""
 
     # What every world gives
 
@@ -47,7 +63,7 @@ class Live:
         return {
             "title": "Live cluster",
             "start": {},
-            "can": [],
+            "can": list(self._controls.acts) if self._controls and self._allow_changes else [],
             "asks": {name: {"changes": each.changes} for name, each in QUESTIONS.items()},
             "changes": self._allow_changes,
             "promises": PROMISES,
@@ -72,13 +88,17 @@ class Live:
         at_us = now_us if self._at_us is None else self._at_us
         found = bisect_right(frames, at_us, key=lambda frame: frame.at_us) - 1
         picture = frames[max(found, 0)].picture if frames else _NOTHING
-        return {
-            **picture,
-            "now_us": at_us,
-            "furthest_us": now_us,
-            "state": "running" if self._at_us is None else "paused",
-            "speed": 1,
-        }
+        moments = (at_us, now_us, self._at_us is None)
+        if self._moments != moments or self._seen is not picture:
+            self._moments, self._seen = moments, picture
+            self._shown = {
+                **picture,
+                "now_us": at_us,
+                "furthest_us": now_us,
+                "state": "running" if self._at_us is None else "paused",
+                "speed": 1,
+            }
+        return self._shown
 
     def obey(self, command: Command) -> Json | Awaited | None:
         match command.name:
@@ -99,14 +119,30 @@ class Live:
             case "ask":
                 return self._ask(command)
             case _:
-                raise Refused(f"a live cluster knows no '{command.name}'")
+                return self._act(command)
         return None
 
     @property
     def _now_us(self) -> int:
         return self._watch.now_us if self._at_us is None else self._at_us
 
-    # Asking
+    # Doing and asking
+
+    def _act(self, command: Command) -> Answer:
+        """To processes and links; it is told as it is done."""
+        controls, name = self._controls, command.name
+        acts = {} if controls is None else controls.acts
+        if controls is None or name not in acts:
+            raise Refused(f"a live cluster knows no '{name}', or not as it was started")
+        if not self._allow_changes:
+            raise Refused(READ_ONLY)
+
+        def done(cluster: Cluster) -> Json:
+            text = controls.do(name, command)
+            self._watch.tell(acts[name].kind, text)
+            return {"sentence": text}
+
+        return self._clerks.ask(done)
 
     def _ask(self, command: Command) -> Answer:
         what = command.one_of("what", tuple(QUESTIONS))
@@ -129,13 +165,14 @@ _NOTHING: Final[Json] = {
 }
 
 
-def opener(bootstrap: str, *, allow_changes: bool) -> Opener:
-    """Of a live world for each page; they share one watch."""
-    watch, clerks = Watch(bootstrap), Clerks(bootstrap)
+def opener(bootstrap: str, *, home: str | None, allow_changes: bool) -> Opener:
+    """Of a live world for each page; they share one watch. ``home``: as `cotidal up` has it."""
+    watch, clerks = Watch(bootstrap, home), Clerks(bootstrap)
+    controls = None if home is None else Controls(home)
 
     def opened(command: Command) -> World:
         watch.look()
         watch.wait(FIRST_LOOK_S)
-        return Live(watch, clerks, allow_changes=allow_changes)
+        return Live(watch, clerks, controls, allow_changes=allow_changes)
 
     return opened

@@ -12,8 +12,9 @@ from cotidal.console.session import Opener
 from cotidal.console.world import Command, Refused, World
 
 
-def worlds_with(bootstrap: str, *, allow_changes: bool) -> Mapping[str, Opener]:
-    worlds: dict[str, Opener] = {"live": opener(bootstrap, allow_changes=allow_changes)}
+def worlds_with(bootstrap: str, *, home: str | None, allow_changes: bool) -> Mapping[str, Opener]:
+    live = opener(bootstrap, home=home, allow_changes=allow_changes)
+    worlds: dict[str, Opener] = {"live": live}
     for name in ("simulator", "story", "run", "lab"):
         worlds[name] = _simulated(name)
     return worlds

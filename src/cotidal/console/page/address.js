@@ -6,7 +6,8 @@ const LONGEST = 6000; // characters of commands in an address; more are not shar
 
 export function read(hash) {
   const given = new URLSearchParams(hash.replace(/^#/, ""));
-  const command = { do: "open", world: given.get("world") ?? "simulator" };
+  // An address that says nothing opens what the server shows first.
+  const command = { do: "open", world: given.get("world") ?? ([...given].length ? "simulator" : undefined) };
   for (const name of NUMBERS) {
     if (/^\d+$/.test(given.get(name) ?? "")) command[name] = Number(given.get(name));
   }

@@ -71,6 +71,9 @@ export class Keyed {
 
 export const pill = (text, kind, title) => el("span", { class: `pill ${kind}`, title }, text);
 
+// Of this machine's clock, where the world has one.
+export const clockTime = (us) => new Date(us / 1000).toTimeString().slice(0, 8);
+
 export function seconds(us) {
   return `${(us / 1e6).toFixed(3)} s`;
 }

@@ -65,22 +65,23 @@ export class Logs {
     set(strip, { viewBox: `0 0 ${width} ${HEIGHT}`, width });
     set(floor, { x1: 0, x2: this.fits * CELL, y1: 34, y2: 34 });
     row.classList.toggle("down", broker?.state === "down");
-    const known = log ?? { start: 0, end: 0, high_watermark: 0, epochs: [] };
+    const known = { start: 0, end: 0, high_watermark: 0, epochs: [], ...log };
+    const marked = log?.high_watermark !== undefined; // a follower of another make does not tell
     const first = Math.max(this.base, known.start);
     const cells = [];
     for (let offset = first; offset < known.end; offset++) {
-      cells.push([offset, { x: (offset - this.base) * CELL, epoch: epochAt(known.epochs, offset), committed: offset < known.high_watermark }]);
+      cells.push([offset, { x: (offset - this.base) * CELL, epoch: epochAt(known.epochs, offset), committed: !marked || offset < known.high_watermark }]);
     }
     row.cells.draw(cells);
     const at = Math.max(0, known.high_watermark - this.base) * CELL - 1;
-    set(hw, { transform: `translate(${at} 0)`, visibility: log ? "visible" : "hidden" });
+    set(hw, { transform: `translate(${at} 0)` });
     say(hw.lastChild, `HW ${known.high_watermark}`);
     set(hw.lastChild, { "text-anchor": at < 30 ? "start" : "middle" });
     set(end, { x: Math.max(0, known.end - this.base) * CELL + 4 });
     say(end, log ? (known.end > known.high_watermark || known.end === 0 ? `end ${known.end}` : "") : "no log");
     const hidden = first - known.start;
     const away = log && known.end > 0 && known.end <= this.base; // it ends before what is shown
-    set(hw, { visibility: log && !away ? "visible" : "hidden" });
+    set(hw, { visibility: marked && !away ? "visible" : "hidden" });
     if (away) say(end, `‹ ends at ${known.end}, high watermark ${known.high_watermark}`);
     say(more, away ? "" : hidden > 0 && at > 90 ? `‹ ${known.start}…${first - 1}` : known.start > 0 && at > 90 ? `starts at ${known.start}` : "");
     set(strip, { "aria-label": `Broker ${id}: offsets ${known.start} to ${known.end}, high watermark ${known.high_watermark}` });
@@ -98,7 +99,7 @@ export class Logs {
     if (isQuorum) told.push(isIn ? ["voter", "good", "a majority of voters commits"] : ["observer", "dim", "copies, and does not vote"]);
     else if (isIn) told.push(["ISR", "good", "in sync: the high watermark waits for it"]);
     else if (partition.elr.includes(number)) told.push(["ELR", "elr", "not in sync, but holds all that is committed (KIP-966)"]);
-    else told.push(["out of ISR", "dim", "not in sync"]);
+    else told.push(["out of ISR", "dim", partition.why_out?.[id] ?? "not in sync"]);
     if (partition.proposed && partition.proposed.includes(number) !== isIn) told.push([isIn ? "leaving" : "joining", "proposed", "an ISR is proposed and not decided yet"]);
     if (partition.preferred === number) told.push(["★", "plain", "preferred leader"]);
     if (broker?.quorum?.role === "leader") told.push([`controller ${broker.quorum.epoch}`, "control", `active controller, term ${broker.quorum.epoch}`]);

@@ -1,7 +1,7 @@
 // The page: hears the world, draws its picture, tells it what a person wants.
 
 import * as address from "./address.js";
-import { el, say, set, show, seconds } from "./dom.js";
+import { clockTime, el, say, set, show, seconds } from "./dom.js";
 import { SocketLink, WorkerLink } from "./link.js";
 import { LabView, runs } from "./lab.js";
 import { Lesson, lessons } from "./lesson.js";
@@ -135,9 +135,10 @@ class Page {
   brokerActs(id, broker) {
     if (!this.can("kill")) return [];
     const node = Number(id);
-    if (broker.state === "down") return [["Start", { do: "start", node }], ["Wipe disk", { do: "wipe", node }, true]];
+    const possible = (acts) => acts.filter(([, command]) => this.can(command.do));
+    if (broker.state === "down") return possible([["Start", { do: "start", node }], ["Wipe disk", { do: "wipe", node }, true]]);
     const paused = broker.state === "paused" ? ["Resume", { do: "resume-node", node }] : ["Pause", { do: "pause-node", node }];
-    return [["Kill", { do: "kill", node }, true], paused, ["Stop", { do: "stop", node }], ["Cut power", { do: "power", node }, true], ["Wipe disk", { do: "wipe", node }, true]];
+    return possible([["Kill", { do: "kill", node }, true], paused, ["Stop", { do: "stop", node }], ["Cut power", { do: "power", node }, true], ["Wipe disk", { do: "wipe", node }, true]]);
   }
 
   async choose(chosen) {
@@ -200,7 +201,8 @@ class Page {
 
   // A moment in the words of the world: seconds, or the number of a step.
   when(us) {
-    return this.store.about.unit === "step" ? `step ${Math.round(us / 1e6)}` : seconds(us);
+    if (this.store.about.unit === "step") return `step ${Math.round(us / 1e6)}`;
+    return this.store.about.begun_us ? clockTime(this.store.about.begun_us + us) : seconds(us);
   }
 
   toggle() {
@@ -244,7 +246,11 @@ class Page {
 
   drawControls() {
     const { state, speed, now_us: now } = this.store.picture;
-    say(this.play, state === "running" ? "❚❚ Pause" : "▶ Run");
+    const isLive = this.store.world === "live";
+    say(this.play, state === "running" ? "❚❚ Pause" : isLive ? "▶ Now" : "▶ Run");
+    show(this.speed.parentNode, !isLive);
+    show(this.share, !isLive);
+    this.drawHealth();
     this.play.disabled = state === "broken" || state === "ended";
     if (document.activeElement !== this.speed && speed !== undefined) this.speed.value = String(speed);
     say(this.clock, this.when(now ?? 0));
@@ -260,6 +266,18 @@ class Page {
     }
   }
 
+  // A live cluster in one sentence, and what it does not tell.
+  drawHealth() {
+    const { health, notes = [] } = this.store.picture;
+    show(byId("health"), health !== undefined);
+    if (health) {
+      set(byId("health"), { class: `health ${health.state}` });
+      say(byId("health"), health.sentence);
+    }
+    show(byId("notes"), notes.length > 0);
+    say(byId("notes"), notes.join(" "));
+  }
+
   // What the world has nothing to say about is not there.
   drawRooms() {
     const { picture, about } = this.store;
@@ -268,7 +286,9 @@ class Page {
     show(byId("change"), picture.settings !== undefined);
     show(byId("promises"), picture.lamps !== undefined);
     show(byId("metadata"), (this.store.logs.metadata ?? []).length > 0);
-    show(byId("plots"), picture.settings !== undefined);
+    const isLive = this.store.world === "live";
+    show(byId("plots"), isLive || picture.settings !== undefined);
+    show(byId("latency"), !isLive);
     show(byId("legend"), picture.settings !== undefined);
     show(this.fresh, this.store.world === "simulator");
     for (const button of byId("worlds").children) {

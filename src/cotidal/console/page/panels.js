@@ -62,17 +62,21 @@ export class Feed {
 export class Promises {
   constructor(parent) {
     this.list = el("ul", { class: "lamps" });
-    this.note = el("p", { class: "note" }, "Looked at after every step of every node, by the simulator's own checkers.");
-    parent.replaceChildren(el("h2", { id: "promises-title" }, "Promises"), this.list, this.note);
+    this.note = el("p", { class: "note" });
+    this.title = el("h2", { id: "promises-title" }, "Promises");
+    parent.replaceChildren(this.title, this.list, this.note);
     this.keyed = new Keyed(this.list, (name, [, text]) => el("li", { title: text }, el("span", { class: "lamp", "aria-hidden": "true" }), el("span", {})),
       (node, name, [state, text]) => {
         set(node, { class: state });
-        say(node.lastChild, state === "holds" ? text : `${text} (${state})`);
+        say(node.lastChild, state === "holds" ? text : `${text} (${this.words[state] ?? state})`);
       });
   }
 
   draw(store) {
     const texts = store.about.promises ?? {};
+    this.words = store.world === "live" ? { broken: "no" } : {};
+    say(this.title, store.world === "live" ? "Is it well?" : "Promises");
+    say(this.note, store.about.promises_note ?? "Looked at after every step of every node, by the simulator's own checkers.");
     this.keyed.draw(Object.entries(store.picture.lamps ?? {}).map(([name, state]) => [name, [state, texts[name] ?? name]]));
   }
 }
@@ -204,7 +208,7 @@ export class Detail {
 
   stateOf(store, chosen) {
     switch (chosen.kind) {
-      case "broker": return [store.picture.brokers?.[chosen.id], Object.entries(store.picture.links ?? {}).filter(([key]) => key.split("-").includes(chosen.id))];
+      case "broker": return [store.chosen()?.why_out?.[chosen.id], store.chosen()?.if_elected?.[chosen.id], store.picture.brokers?.[chosen.id], Object.entries(store.picture.links ?? {}).filter(([key]) => key.split("-").includes(chosen.id))];
       case "link": return store.picture.links?.[chosen.key];
       default: return chosen.found;
     }
@@ -222,7 +226,12 @@ export class Detail {
   broker(store, id) {
     const broker = store.picture.brokers[id];
     const quorum = broker?.quorum;
-    const lines = [["State", `${broker.state}, incarnation ${broker.incarnation}`]];
+    const lines = [["State", broker.incarnation === undefined ? broker.state : `${broker.state}, incarnation ${broker.incarnation}`]];
+    if (broker.address) lines.push(["Address", `${broker.address}${broker.rack ? `, in ${broker.rack}` : ""}`]);
+    const why = store.chosen()?.why_out?.[id];
+    if (why) lines.push([`Not in sync with ${store.partition}`, why]);
+    const loss = store.chosen()?.if_elected?.[id];
+    if (loss) lines.push(["If it were elected now, lost", loss]);
     if (quorum) lines.push(["Quorum", `${quorum.role} in term ${quorum.epoch}${quorum.voted ? `, voted for ${quorum.voted}` : ""}; metadata to ${quorum.end}, committed ${quorum.high_watermark}`]);
     const acts = this.page.brokerActs(id, broker).map(([text, command, risky]) => this.button(text, command, risky));
     if (this.page.can("slow")) acts.push(this.slowness({ node: Number(id) }, "Distance"));

@@ -23,8 +23,8 @@ export function rowsOf(picture) {
 
 function whole(name, p, brokers) {
   const leader = p.logs[p.leader];
-  const offline = p.replicas.filter((node) => brokers[node]?.state === "down" || p.logs[node]?.role === "offline");
-  return outlined(name, [p.leader, p.leader_epoch, p.replicas, p.isr, p.elr, leader?.end ?? -1, leader?.high_watermark ?? -1, p.min_isr, offline]);
+  const offline = p.replicas.filter((node) => ["down", "silent"].includes(brokers[node]?.state) || p.logs[node]?.role === "offline");
+  return outlined(name, [p.leader, p.leader_epoch, p.replicas, p.isr, p.elr, leader?.end ?? -1, leader?.high_watermark ?? -1, p.min_isr ?? 0, offline]);
 }
 
 function outlined(name, [leader, epoch, replicas, isr, elr, end, watermark, minIsr, offline]) {
@@ -77,7 +77,7 @@ export class PartitionTable {
   drawRow(tr, row) {
     say(tr.firstChild.firstChild, row.name);
     const values = [row.leader < 0 ? "none" : `${row.leader}${row.leader === row.replicas[0] ? " ★" : ""}`, row.epoch, row.isr.join(", ") || "nobody",
-      row.elr.join(", "), row.replicas.join(", "), row.end < 0 ? "" : row.end, row.watermark < 0 ? "" : row.watermark, row.minIsr];
+      row.elr.join(", "), row.replicas.join(", "), row.end < 0 ? "" : row.end, row.watermark < 0 ? "" : row.watermark, row.minIsr || ""];
     values.forEach((value, index) => say(tr.children[index + 1], String(value)));
     set(tr, { class: `${row.name === this.chosen ? "chosen" : ""}${row.isr.length < row.replicas.length ? " short" : ""}${row.leader < 0 ? " none" : ""}` });
   }

@@ -99,8 +99,8 @@ export class ThroughputPlot extends Plot {
 
   draw(store) {
     const { from, to, x } = this.span(store);
-    const samples = store.logs.samples;
-    const key = `${samples.length}/${samples.at(-1)?.at}/${Math.round(from / 1e5)}/${Math.round(to / 1e5)}`;
+    const { samples, throughput: written = [] } = store.logs;
+    const key = `${samples.length}/${samples.at(-1)?.at}/${written.length}/${written.at(-1)?.at}/${Math.round(from / 1e5)}/${Math.round(to / 1e5)}`;
     if (key === this.key) return;
     this.key = key;
     const first = Math.floor(from / 1e6);
@@ -111,12 +111,23 @@ export class ThroughputPlot extends Plot {
       bin[samples[i].acks] += 1;
       bin.bytes += samples[i].bytes ?? 0;
     }
+    for (let i = written.length - 1; i >= 0 && written[i].at >= first * 1e6; i--) spread(written[i], bins, first);
     const top = niceTop(Math.max(4, ...bins.map((bin) => bin.all + bin[1])));
     const y = (records) => HEIGHT - BOTTOM - (Math.min(records, top) / top) * (HEIGHT - BOTTOM - 10);
     this.frame(from, to, [[0, "0"], [top / 2, String(top / 2)], [top, String(top)]], y);
     this.marks.replaceChildren(...bins.flatMap((bin, index) => bars(bin, Math.max(LEFT, x((first + index) * 1e6)), x((first + index + 1) * 1e6), y)));
     const whole = bins[Math.floor((store.picture.now_us ?? 0) / 1e6) - 1 - first];
-    say(this.note, whole ? `${whole.all + whole[1]} records/s, ${inBytes(whole.bytes)}/s acknowledged in the last whole second` : "");
+    if (store.world === "live") say(this.note, whole ? `${Math.round(whole.all)} records written in the last whole second` : "");
+    else say(this.note, whole ? `${whole.all + whole[1]} records/s, ${inBytes(whole.bytes)}/s acknowledged in the last whole second` : "");
+  }
+}
+
+// What was written between two looks at a live cluster, evenly over that time.
+function spread({ from, at, records }, bins, first) {
+  for (let second = Math.floor(from / 1e6); second * 1e6 < at; second++) {
+    const within = Math.min(at, (second + 1) * 1e6) - Math.max(from, second * 1e6);
+    const bin = bins[second - first];
+    if (bin && at > from) bin.all += (records * within) / (at - from);
   }
 }
 

@@ -10,7 +10,6 @@ import os
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from cotidal.cli.verb import Failed
 from cotidal.core.cluster.image import Image
 from cotidal.core.trace import Json, tell, tell_record
 from cotidal.errors import MalformedFrame
@@ -18,6 +17,10 @@ from cotidal.log.metadata_snapshots import SnapshotKey, key_of
 from cotidal.wire.batch import read_batches
 from cotidal.wire.metadata_batch import ReadMetadata, read_metadata_batches
 from cotidal.wire.metadata_snapshot import decode_metadata_snapshot
+
+
+class Unreadable(Exception):
+    """No metadata log, or a damaged one; one sentence."""
 
 
 class Line(NamedTuple):
@@ -28,10 +31,10 @@ class Line(NamedTuple):
 
 
 def lines_of(directory: str, first: int) -> Iterator[Line]:
-    """Failed, with a sentence, where the files cannot be read."""
+    """Unreadable where the files cannot be read."""
     segments = sorted(name for name in os.listdir(directory) if name.endswith(".log"))
     if not segments:
-        raise Failed(f"{directory} holds no metadata log; name a node's data directory")
+        raise Unreadable(f"{directory} holds no metadata log; name a node's data directory")
     begins = int(segments[0].removesuffix(".log"))
     image, after = _summed(directory, begins)
     for name in segments:
@@ -63,7 +66,9 @@ def _summed(directory: str, begins: int) -> tuple[Image, int]:
     keys = [key for name in os.listdir(directory) if (key := key_of(name))]
     reaching = sorted(key for key in keys if key.end_offset >= begins)
     if not reaching:
-        raise Failed(f"the log in {directory} begins at {begins}, and no snapshot reaches that far")
+        raise Unreadable(
+            f"the log in {directory} begins at {begins}, and no snapshot reaches that far"
+        )
     for batch in _snapshot(directory, reaching[0]):
         if not batch.control:
             for record in batch.records:
@@ -77,12 +82,12 @@ def _snapshot(directory: str, key: SnapshotKey) -> tuple[ReadMetadata, ...]:
         with open(path, "rb") as file:
             return decode_metadata_snapshot(file.read())
     except MalformedFrame as wrong:
-        raise Failed(f"{path} is damaged: {wrong}") from None
+        raise Unreadable(f"{path} is damaged: {wrong}") from None
 
 
 def _batches(path: str) -> tuple[ReadMetadata, ...]:
     with open(path, "rb") as file:
         found = read_batches(file.read())
     if found.fault is not None:
-        raise Failed(f"{path} is damaged: {found.fault}; see `cotidal log dump {path}`")
+        raise Unreadable(f"{path} is damaged: {found.fault}; see `cotidal log dump {path}`")
     return read_metadata_batches(found)
