@@ -11,13 +11,14 @@ from cotidal.errors import ErrorCode
 from cotidal.messages.batch import TRANSACTIONAL_BIT
 from cotidal.messages.rpc import (
     describe_transactions,
+    end_txn,
     init_producer_id,
     list_transactions,
     write_txn_markers,
 )
 from cotidal.node.effects import Append
 from cotidal.node.events import LogFailed
-from cotidal.node.verification import Verifying
+from cotidal.node.verification import AGAIN_MS, Verifying
 from cotidal.values import ProducerEpoch, ProducerId, Sequence, TopicPartition
 from cotidal.wire.batch import read_batches
 from lone_node import LoneNode
@@ -107,6 +108,47 @@ def test_a_batch_that_waits_for_its_coordinator_is_asked_about_once_with_all_beh
     node.release()
     answers = [reply.message for reply in node.replies[before:]]
     assert [each.responses[0].partition_responses[0].error_code for each in answers] == [0, 0]
+
+
+def begin_again_before_the_markers(node: LoneNode) -> list[Any]:
+    """A producer of version 2 is told of its end, and writes on; nothing reaches the disk then."""
+    producer = Producer(node)
+    assert producer.write(version=12) == 0
+    before = len(node.replies)
+    node.hold = {Append}
+    end = end_txn.EndTxnRequest(ID, producer.producer_id, producer.epoch, committed=True)
+    node.send((END, 5, end))
+    node.release_first()
+    (ended,) = [reply.message for reply in node.replies[before:]]
+    producer.epoch, producer.sequence = ended.producer_epoch, 0
+    node.send(producer.request(version=12))
+    return node.replies
+
+
+def test_the_next_transaction_waits_for_the_markers_of_the_last(node: LoneNode) -> None:
+    """Told to come again, a client would stay away for longer than they take."""
+    replies = begin_again_before_the_markers(node)
+    before = len(replies)
+    node.pass_time(10)
+    assert len(replies) == before, "the marker is not written"
+    node.release()
+    node.pass_time(max(AGAIN_MS))
+    (written,) = [reply.message for reply in replies[before:]]
+    assert written.responses[0].partition_responses[0].error_code == 0
+    assert status(node) == "Ongoing"
+    assert committed(node) == [False, True], "and the first is committed"
+
+
+def test_the_next_transaction_does_not_wait_for_ever(node: LoneNode) -> None:
+    replies = begin_again_before_the_markers(node)
+    before = len(replies)
+    node.pass_time(sum(AGAIN_MS) - 1)
+    assert len(replies) == before
+    node.pass_time(1)
+    (refused,) = [reply.message for reply in replies[before:]]
+    error = refused.responses[0].partition_responses[0].error_code
+    assert error == ErrorCode.NOT_ENOUGH_REPLICAS
+    assert node.node._state.postponed == []
 
 
 def test_the_end_of_a_transaction_need_not_reach_a_topic_that_was_deleted(node: LoneNode) -> None:

@@ -168,6 +168,11 @@ class LoneNode:
                 else:
                     pending.extend(self._obey(effect))
 
+    def release_first(self) -> None:
+        """Obey the first that was held back; those that follow from it are held back too."""
+        for event in self._obey(self.held.popleft()):
+            self.tell(event)
+
     def release(self) -> None:
         """Obey what was held back, in order."""
         self.hold.clear()

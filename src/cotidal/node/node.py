@@ -220,6 +220,7 @@ class Node:
             proposals.next_deadline(state),
             coordinators.next_deadline(state),
             transactions.next_deadline(state),
+            verification.next_deadline(state),
             housing.next_deadline(state),
             quotas.next_deadline(state),
             state.fetcher_wake,
@@ -348,6 +349,15 @@ class Node:
             case _:
                 raise AssertionError(owner)
 
+    def _on_unanswered(self, owner: verification.Owner) -> None:
+        match owner:
+            case verification.Verifying():
+                verification.on_failed(self._state, owner)
+            case transactional_offsets.Confirming():
+                transactional_offsets.on_failed(self._state, owner)
+            case _:
+                raise AssertionError(owner)
+
     def _on_call_failed(self, event: CallFailed) -> None:
         state = self._state
         owner = state.calls.pop(event.token, None)
@@ -378,10 +388,8 @@ class Node:
                 producer_ids.on_no_block(state)
             case transactions.MarkersCall():
                 transactions.on_failed(state, owner)
-            case verification.Verifying():
-                verification.on_failed(state, owner)
-            case transactional_offsets.Confirming():
-                transactional_offsets.on_failed(state, owner)
+            case verification.Verifying() | transactional_offsets.Confirming():
+                self._on_unanswered(owner)
             case decisions.Probing():
                 controller.on_probe_failed(state, owner, refused=event.refused)
             case voters.Probed():
@@ -515,6 +523,9 @@ class Node:
         proposals.on_ticked(state)
         coordinators.on_ticked(state)
         transactions.on_ticked(state)
+        for owner in verification.due_again(state):
+            if not verification.ask(state, owner):
+                self._on_unanswered(owner)
         fetchers.on_ticked(state)
         controller.on_ticked(state)
         quorum.step(state, QuorumTicked())

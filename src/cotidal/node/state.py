@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from cotidal.node.quotas import Quotas
     from cotidal.node.replica_sessions import ReplicaSession
     from cotidal.node.transactions import Markers
+    from cotidal.node.verification import Postponed
 
 
 RACK_AWARE: Final = "RackAwareReplicaSelector"
@@ -147,6 +148,7 @@ class NodeState:
         "opening",
         "out",
         "parked_produces",
+        "postponed",
         "produce_due",
         "producer_ids",
         "quorum",
@@ -218,6 +220,8 @@ class NodeState:
         self.chronicle: Chronicle
         self.producer_ids: ProducerIds
         self.markers: Markers
+        self.postponed: list[Postponed] = []
+        """Questions to coordinators of transactions that are asked again, one of a connection."""
         self.verifies: bool = (
             effective("transaction.partition.verification.enable", static=config.settings).value
             is True

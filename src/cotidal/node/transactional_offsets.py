@@ -28,6 +28,7 @@ class Confirming(NamedTuple):
     part: InTransactionPart
     transaction: InTransaction
     asker: Asker
+    question: Question
 
 
 def begin(
@@ -46,17 +47,21 @@ def begin(
         coordinators.ask(state, partition, part.ask, asker)
         return
     guard = producers.transactions.guard(producer_id, epoch, Sequence(0))
-    confirming = Confirming(partition, part, transaction._replace(guard=guard), asker)
     question = Question(part.transactional_id, producer_id, epoch, (partition,), part.adds)
+    guarded = transaction._replace(guard=guard)
+    confirming = Confirming(partition, part, guarded, asker, question)
     if not verification.must_ask(state, question):
         _go_on(state, confirming, None)
-    elif not verification.ask(state, question, confirming):
-        _go_on(state, confirming, NOT_NOW)
+    elif not verification.ask(state, confirming):
+        on_failed(state, confirming)
 
 
 def on_answered(
     state: NodeState, confirming: Confirming, response: AddPartitionsToTxnResponse
 ) -> None:
+    again = confirming._replace(question=confirming.question.again())
+    if verification.again_later(state, again, response):
+        return
     error = api.errors_in(response).get(confirming.partition, ErrorCode.NOT_COORDINATOR)
     refused = None
     if error is not ErrorCode.NONE:
@@ -69,7 +74,7 @@ def on_failed(state: NodeState, confirming: Confirming) -> None:
 
 
 def _go_on(state: NodeState, confirming: Confirming, refused: Refusal | None) -> None:
-    partition, part, transaction, asker = confirming
+    partition, part, transaction, asker, _ = confirming
     if refused is None:
         ask = part.ask._replace(transaction=transaction)
         coordinators.ask(state, partition, ask, asker)

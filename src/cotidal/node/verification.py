@@ -5,11 +5,16 @@ confirmed. Each partition takes a guard before the question: if its transaction 
 answer is worth nothing, and the batch is refused. Without that, a batch that was under way while
 its transaction ended would open one that nobody ever ends. Meanwhile nothing more begins on the
 connection: the sequences of later batches follow on this one.
+
+A producer of transaction version 2 may be there again before the markers of its last transaction
+are written. Its coordinator is then asked again, and again, for some time: it is a matter of
+milliseconds, and a client that is refused stays away for longer.
+Owns of the state: postponed.
 """
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from cotidal.api import add_partitions_to_txn as api
 from cotidal.api.coordination import TRANSACTIONS_TOPIC
@@ -24,11 +29,14 @@ from cotidal.node.connections import Slot
 from cotidal.node.produce import Verified
 from cotidal.node.state import NodeState
 from cotidal.node.transactions import LANE
-from cotidal.values import NO_NODE, ProducerEpoch, ProducerId, TopicPartition, WallMillis
+from cotidal.values import NO_NODE, Millis, ProducerEpoch, ProducerId, TopicPartition, WallMillis
 
 ADDS_SINCE: Final = 12
 """From this Produce on the partition is added for the client, which does not do it itself."""
 TIMEOUT_MS: Final = 5_000
+AGAIN_MS: Final = (2, 4, 8, 16, 32, 64, 128)
+"""How long to wait before asking again a coordinator that is not through with the last transaction:
+a quarter of a second in all."""
 
 _PASSES: Final = (
     ErrorCode.CONCURRENT_TRANSACTIONS,
@@ -51,6 +59,11 @@ class Question(NamedTuple):
     partitions: tuple[TopicPartition, ...]
     adds: bool
     """If they are not, they shall be."""
+    asked_before: int = 0
+    """How often."""
+
+    def again(self) -> Question:
+        return self._replace(asked_before=self.asked_before + 1)
 
 
 class Verifying(NamedTuple):
@@ -60,6 +73,21 @@ class Verifying(NamedTuple):
     request: ProduceRequest
     wall: WallMillis
     guards: dict[TopicPartition, tuple[BatchHeader, int]]
+    question: Question
+
+
+class Owner(Protocol):
+    """Whoever waits for the answer to a question."""
+
+    @property
+    def question(self) -> Question: ...
+
+
+class Postponed(NamedTuple):
+    """A question that is asked again."""
+
+    at: Millis
+    owner: Owner
 
 
 def begin(state: NodeState, slot: Slot, request: ProduceRequest, wall: WallMillis) -> bool:
@@ -81,17 +109,17 @@ def begin(state: NodeState, slot: Slot, request: ProduceRequest, wall: WallMilli
                     guards[hosted.replica.partition] = (header, guard)
     if not guards:
         return False
-    verifying = Verifying(slot, request, wall, guards)
     slot.connection.hold()
     header, _ = next(iter(guards.values()))
     id_ = request.transactional_id or ""
     question = Question(
         id_, header.producer_id, header.producer_epoch, tuple(guards), version >= ADDS_SINCE
     )
+    verifying = Verifying(slot, request, wall, guards, question)
     if not must_ask(state, question):
         _go_on(state, verifying, {})
-    elif not ask(state, question, verifying):
-        _go_on(state, verifying, dict.fromkeys(guards, NOT_NOW))
+    elif not ask(state, verifying):
+        on_failed(state, verifying)
     return True
 
 
@@ -100,8 +128,9 @@ def must_ask(state: NodeState, question: Question) -> bool:
     return state.verifies or question.adds
 
 
-def ask(state: NodeState, question: Question, owner: object) -> bool:
+def ask(state: NodeState, owner: Owner) -> bool:
     """Ask the coordinator of a transaction; ``owner`` is told. False: nobody can be asked now."""
+    question = owner.question
     id_ = question.transactional_id
     place = coordinators.place_of(state, TRANSACTIONS_TOPIC, id_) if id_ else None
     told = None if place is None else state.controller.committed.partition(*place)
@@ -129,9 +158,33 @@ def ask(state: NodeState, question: Question, owner: object) -> bool:
     return True
 
 
+def again_later(state: NodeState, owner: Owner, response: AddPartitionsToTxnResponse) -> bool:
+    """Whether the coordinator is asked again in a moment, for ``owner``, rather than refusing."""
+    busy = ErrorCode.CONCURRENT_TRANSACTIONS in api.errors_in(response).values()
+    times = owner.question.asked_before
+    if not (busy and owner.question.adds and times <= len(AGAIN_MS)):
+        return False
+    state.postponed.append(Postponed(Millis(state.now + AGAIN_MS[times - 1]), owner))
+    return True
+
+
+def due_again(state: NodeState) -> list[Owner]:
+    """Those for whom the coordinator is to be asked now."""
+    due = [each.owner for each in state.postponed if each.at <= state.now]
+    state.postponed = [each for each in state.postponed if each.at > state.now]
+    return due
+
+
+def next_deadline(state: NodeState) -> Millis | None:
+    return min((each.at for each in state.postponed), default=None)
+
+
 def on_answered(
     state: NodeState, verifying: Verifying, response: AddPartitionsToTxnResponse
 ) -> None:
+    again = verifying._replace(question=verifying.question.again())
+    if again_later(state, again, response):
+        return
     errors = api.errors_in(response)
     may_abort = verifying.slot.request.api_version >= ADDS_SINCE
     refused = {
@@ -158,7 +211,7 @@ def refusal_of(error: ErrorCode, *, may_abort: bool) -> Refusal:
 
 
 def _go_on(state: NodeState, verifying: Verifying, refused: dict[TopicPartition, Refusal]) -> None:
-    slot, request, wall, guards = verifying
+    slot, request, wall, guards, _ = verifying
     for partition, refusal in refused.items():
         header, guard = guards[partition]
         hosted = state.hosted.get(partition)

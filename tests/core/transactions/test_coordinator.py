@@ -34,7 +34,11 @@ from cotidal.core.transactions.asks import (
     SendMarkers,
     TransactionsListed,
 )
-from cotidal.core.transactions.coordinator import TransactionCoordinator, TransactionRules
+from cotidal.core.transactions.coordinator import (
+    PATIENCE_MS,
+    TransactionCoordinator,
+    TransactionRules,
+)
 from cotidal.core.transactions.transaction import (
     EPOCH_LAST,
     EPOCH_MAX,
@@ -46,7 +50,7 @@ from cotidal.core.transactions.transaction import (
 from cotidal.errors import ErrorCode, Refusal
 from cotidal.values import Millis, ProducerEpoch, ProducerId, TopicPartition, WallMillis
 
-RULES = TransactionRules(timeout_max_ms=60_000, expiration_ms=1_000_000)
+RULES = TransactionRules(timeout_max_ms=60_000, expiration_ms=1_000_000, timeout_check_ms=1)
 ID = "shop"
 P0, P1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
@@ -62,7 +66,7 @@ class World:
         self.orders: list[SendMarkers] = []
         self.refuses: Refusal | None = None
         self._waits: list[tuple[int, object]] = []
-        self._answers: dict[Waiter, object] = {}
+        self.answers: dict[Waiter, object] = {}
         self._waiter = 0
         self._next_id = 1_000
         for record in self.log:
@@ -73,12 +77,17 @@ class World:
     def now(self) -> Moment:
         return Moment(Millis(self.wall), WallMillis(self.wall))
 
-    def ask(self, ask: Ask) -> object:
-        """The answer, or None while it waits for its records."""
+    def put(self, ask: Ask) -> Waiter:
+        """Whose answer comes in its time."""
         self._waiter += 1
         waiter = Waiter(self._waiter)
         self._obey(self.machine.ask(ask, waiter, self.now))
-        answer = self._answers.get(waiter)
+        return waiter
+
+    def ask(self, ask: Ask) -> object:
+        """The answer, or None while it waits for its records."""
+        waiter = self.put(ask)
+        answer = self.answers.get(waiter)
         if isinstance(answer, NeedsProducerId):
             assert isinstance(ask, InitProducer | EndTransaction)
             self._next_id += 1
@@ -92,7 +101,7 @@ class World:
             due, self._waits = self._waits, []
             for _, then in due:
                 if isinstance(then, Tell):
-                    self._answers[then.waiter] = then.answer
+                    self.answers[then.waiter] = then.answer
                 else:
                     self._obey(self.machine.on_committed(then, self.now))
 
@@ -100,7 +109,7 @@ class World:
         """Asked and committed."""
         answer = self.ask(ask)
         self.commit()
-        return self._answers[Waiter(max(self._answers))] if answer is None else answer
+        return self.answers[Waiter(max(self.answers))] if answer is None else answer
 
     def marked(self, order: SendMarkers, *partitions: TopicPartition) -> None:
         told = MarkersWritten(
@@ -122,11 +131,11 @@ class World:
         for act in acts:
             match act:
                 case Tell(waiter, answer):
-                    self._answers[waiter] = answer
+                    self.answers[waiter] = answer
                 case Write(records, then):
                     if self.refuses is not None:
                         if isinstance(then, Tell):
-                            self._answers[then.waiter] = self.refuses
+                            self.answers[then.waiter] = self.refuses
                         continue
                     self.log += records
                     for record in records:
@@ -305,12 +314,64 @@ def test_what_was_part_of_the_last_transaction_is_not_part_of_the_next() -> None
     producer = init(world)
     added(world, producer, P0)
     end(world, producer)
-    assert code(added(world, producer, P1)) is ErrorCode.CONCURRENT_TRANSACTIONS
     world.marked(world.orders[0])
     verified = world.done(AddPartitions(ID, producer, (P0,), verify_only=True))
     assert verified == PartitionsAdded(missing=(P0,))
     added(world, producer, P1)
     assert world.held.partitions == (P1,)
+
+
+def ending(partitions: tuple[TopicPartition, ...] = (P0,)) -> tuple[World, Producer]:
+    """A producer whose transaction is decided, and whose markers are not written."""
+    world = World()
+    producer = init(world)
+    added(world, producer, *partitions)
+    end(world, producer)
+    return world, producer
+
+
+def test_the_next_transaction_waits_for_the_markers_of_the_last() -> None:
+    world, producer = ending()
+    first = world.put(AddPartitions(ID, producer, (P1,)))
+    second = world.put(AddPartitions(ID, producer, (P0,)))
+    world.commit()
+    assert not world.answers.keys() & {first, second}
+    world.marked(world.orders[0])
+    assert [world.answers[each] for each in (first, second)] == [PartitionsAdded()] * 2
+    assert world.held.partitions == (P1, P0)
+    told = [transaction_of(each.value).status for each in world.log[-3:]]  # type: ignore[arg-type]
+    assert told == [Status.COMPLETE_COMMIT, Status.ONGOING, Status.ONGOING]
+
+
+def test_the_next_transaction_does_not_wait_for_ever() -> None:
+    world, producer = ending()
+    first = world.put(AddPartitions(ID, producer, (P1,)))
+    world.pass_time(1)
+    second = world.put(AddPartitions(ID, producer, (P1,)))
+    world.pass_time(PATIENCE_MS - 2)
+    assert not world.answers.keys() & {first, second}
+    assert world.machine.next_deadline() == world.wall + 1
+    world.pass_time(1)
+    assert second not in world.answers
+    assert code(world.answers[first]) is ErrorCode.CONCURRENT_TRANSACTIONS
+    world.pass_time(1)
+    assert code(world.answers[second]) is ErrorCode.CONCURRENT_TRANSACTIONS
+    world.marked(world.orders[0])
+    assert world.held.status is Status.COMPLETE_COMMIT, "whoever was sent away has added nothing"
+
+
+def test_a_stranger_does_not_wait_for_the_end_of_a_transaction() -> None:
+    world, producer = ending()
+    stranger = world.put(AddPartitions(ID, next_epoch(producer), (P1,)))
+    assert code(world.answers[stranger]) is ErrorCode.PRODUCER_FENCED
+
+
+@pytest.mark.parametrize("verify_only", [True, False])
+def test_the_question_of_another_broker_does_not_wait(verify_only: bool) -> None:
+    """Those of other producers stand behind it."""
+    world, producer = ending()
+    asked = world.put(AddPartitions(ID, producer, (P1,), verify_only, version=2))
+    assert code(world.answers[asked]) is ErrorCode.CONCURRENT_TRANSACTIONS
 
 
 # T13

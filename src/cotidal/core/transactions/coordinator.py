@@ -7,13 +7,13 @@ docs/spec/transactions.md:
                     coordinator that loads one orders them again
   TXN_FENCED        whoever asks with another epoch than the last one given is refused
 
-What is soft, and empty after a move: which markers are still missing, and the epoch before the
-last, by which a repeated InitProducerId is known (KIP-360).
+What is soft, and empty after a move: which markers are still missing, who waits for them, and the
+epoch before the last, by which a repeated InitProducerId is known (KIP-360).
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple, assert_never
+from typing import Final, NamedTuple, assert_never
 
 from cotidal.core.coordinator import Acts, Await, KeyedRecord, Moment, Order, Tell, Waiter, Write
 from cotidal.core.transactions import ending
@@ -71,16 +71,41 @@ class Decided(NamedTuple):
     prepared: Transaction
 
 
+PATIENCE_MS: Final = 500
+"""A producer's next transaction waits for the markers of its last one: milliseconds, if nothing is
+wrong. A client that is told to come again stays away for 20 ms at least."""
+
+
+class Waiting(NamedTuple):
+    """A partition for the next transaction, while the last one is not finished."""
+
+    ask: AddPartitions
+    waiter: Waiter
+    until: Millis
+
+
 class TransactionCoordinator:
     """Implements ``core.coordinator.Coordinator``."""
 
-    __slots__ = ("_check_at", "_last_epochs", "_missing", "_rules", "transactions")
+    __slots__ = (
+        "_check_at",
+        "_last_epochs",
+        "_missing",
+        "_patience_ends_at",
+        "_rules",
+        "_waiting",
+        "transactions",
+    )
 
     def __init__(self, rules: TransactionRules) -> None:
         self._rules = rules
         self.transactions: dict[str, Transaction] = {}
         self._missing: dict[str, dict[TopicPartition, None]] = {}
         """Partitions whose markers were ordered and are not written yet."""
+        self._waiting: dict[str, tuple[Waiting, ...]] = {}
+        """By transactional id, in the order in which they came."""
+        self._patience_ends_at: Millis | None = None
+        """Of the one that waits longest, or waited: looking then may be in vain."""
         self._last_epochs: dict[str, ProducerEpoch] = {}
         """The epoch before the current one, if its holder has raised it itself."""
         self._check_at: Millis | None = None
@@ -111,7 +136,7 @@ class TransactionCoordinator:
         question: Ask = ask  # type: ignore[assignment]  # the node puts no others here
         match question:
             case AddPartitions():
-                return self._add(question, waiter, at.wall)
+                return self._add(question, waiter, at)
             case EndTransaction():
                 return self._end(question, waiter, at.wall)
             case MarkersWritten():
@@ -144,8 +169,14 @@ class TransactionCoordinator:
         raise AssertionError(then)  # nothing comes back but Decided, and that waits for ever
 
     def on_ticked(self, at: Moment) -> Acts:
-        """T16, T17."""
+        acts = self._give_up_waiting(at.now)
+        if self._check_at is not None and at.now < self._check_at:
+            return acts
         self._check_at = Millis(at.now + self._rules.timeout_check_ms)
+        return acts + self._look_round(at)
+
+    def _look_round(self, at: Moment) -> Acts:
+        """T16, T17."""
         acts: Acts = ()
         for id_, each in tuple(self.transactions.items()):
             if each.status is Status.ONGOING and at.wall - each.started_at > each.timeout_ms:
@@ -157,7 +188,9 @@ class TransactionCoordinator:
         return acts
 
     def next_deadline(self) -> Millis | None:
-        return self._check_at
+        if self._patience_ends_at is None or self._check_at is None:
+            return self._check_at
+        return min(self._patience_ends_at, self._check_at)
 
     # T10
 
@@ -209,30 +242,29 @@ class TransactionCoordinator:
 
     # T11, T12
 
-    def _add(self, ask: AddPartitions, waiter: Waiter, wall: WallMillis) -> Acts:
-        held = self.transactions.get(ask.transactional_id)
-        if held is None or held.producer_id != ask.producer.producer_id:
-            return (Tell(waiter, Refusal(ErrorCode.INVALID_PRODUCER_ID_MAPPING)),)
-        if held.epoch != ask.producer.epoch:
-            return (Tell(waiter, FENCED),)
-        if held.status in PREPARED:
-            return (Tell(waiter, BUSY),)
-        is_open = held.status is Status.ONGOING
-        known = held.partitions if is_open else ()
-        missing = tuple(each for each in ask.partitions if each not in known)
-        if ask.verify_only:
-            return (Tell(waiter, PartitionsAdded(missing)),)
-        if is_open and not missing:
-            return (Tell(waiter, PartitionsAdded()),)
-        after = held._replace(
-            status=Status.ONGOING,
-            partitions=known + tuple(dict.fromkeys(missing)),
-            started_at=held.started_at if is_open else wall,
-            changed_at=wall,
-            version=ask.version,
-        )
-        record = record_of(ask.transactional_id, after)
-        return (Write((record,), Tell(waiter, PartitionsAdded())),)
+    def _add(self, ask: AddPartitions, waiter: Waiter, at: Moment) -> Acts:
+        id_ = ask.transactional_id
+        held = self.transactions.get(id_)
+        if held is not None and held.status in PREPARED and _may_wait(held, ask):
+            waiting = Waiting(ask, waiter, Millis(at.now + PATIENCE_MS))
+            self._waiting[id_] = (*self._waiting.get(id_, ()), waiting)
+            if self._patience_ends_at is None:
+                self._patience_ends_at = waiting.until
+            return ()
+        _, acts = _added(held, ask, waiter, at.wall)
+        return acts
+
+    def _give_up_waiting(self, now: Millis) -> Acts:
+        if self._patience_ends_at is None or now < self._patience_ends_at:
+            return ()
+        waiting = [(id_, each) for id_, all_ in self._waiting.items() for each in all_]
+        self._waiting = {}
+        for id_, each in waiting:
+            if each.until > now:
+                self._waiting[id_] = (*self._waiting.get(id_, ()), each)
+        left = [each.until for _, each in waiting if each.until > now]
+        self._patience_ends_at = min(left, default=None)
+        return tuple(Tell(each.waiter, BUSY) for _, each in waiting if each.until <= now)
 
     # T13 to T16
 
@@ -276,8 +308,14 @@ class TransactionCoordinator:
         return () if missing else self._complete(id_, held, wall)
 
     def _complete(self, id_: str, prepared: Transaction, wall: WallMillis) -> Acts:
+        """And those that wait for it go on: with what it will be, once that is written."""
         self._missing.pop(id_, None)
-        return (Write((record_of(id_, prepared.completed(wall)),), None),)
+        held: Transaction | None = prepared.completed(wall)
+        acts: Acts = (Write((record_of(id_, held),), None),)
+        for ask, waiter, _ in self._waiting.pop(id_, ()):
+            held, more = _added(held, ask, waiter, wall)
+            acts += more
+        return acts
 
     def _list(self, asked: ListTransactions, wall: WallMillis) -> tuple[Listed, ...]:
         return tuple(
@@ -287,6 +325,40 @@ class TransactionCoordinator:
             and (asked.producer_ids is None or each.producer_id in asked.producer_ids)
             and (asked.open_for_ms < 0 or _open_for(each, wall) > asked.open_for_ms)
         )
+
+
+def _may_wait(held: Transaction, ask: AddPartitions) -> bool:
+    """Not what another broker asks: there, the questions of other producers stand behind it."""
+    producer = Producer(held.producer_id, held.epoch)
+    return ask.version < ending.RAISES_EPOCH and not ask.verify_only and ask.producer == producer
+
+
+def _added(
+    held: Transaction | None, ask: AddPartitions, waiter: Waiter, wall: WallMillis
+) -> tuple[Transaction | None, Acts]:
+    """T11, T12: what the transaction is then, and what is to be done for it."""
+    if held is None or held.producer_id != ask.producer.producer_id:
+        return held, (Tell(waiter, Refusal(ErrorCode.INVALID_PRODUCER_ID_MAPPING)),)
+    if held.epoch != ask.producer.epoch:
+        return held, (Tell(waiter, FENCED),)
+    if held.status in PREPARED:
+        return held, (Tell(waiter, BUSY),)
+    is_open = held.status is Status.ONGOING
+    known = held.partitions if is_open else ()
+    missing = tuple(each for each in ask.partitions if each not in known)
+    if ask.verify_only:
+        return held, (Tell(waiter, PartitionsAdded(missing)),)
+    if is_open and not missing:
+        return held, (Tell(waiter, PartitionsAdded()),)
+    after = held._replace(
+        status=Status.ONGOING,
+        partitions=known + tuple(dict.fromkeys(missing)),
+        started_at=held.started_at if is_open else wall,
+        changed_at=wall,
+        version=ask.version,
+    )
+    record = record_of(ask.transactional_id, after)
+    return after, (Write((record,), Tell(waiter, PartitionsAdded())),)
 
 
 def _open_for(transaction: Transaction, wall: WallMillis) -> int:
