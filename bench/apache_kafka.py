@@ -18,6 +18,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -35,6 +36,8 @@ _DEPENDENCIES: Final = (
     ("org.apache.kafka", "kafka-tools", VERSION),
     ("org.slf4j", "slf4j-simple", "1.7.36"),  # the API version that Kafka is built with
 )
+_STREAMS: Final = (("org.apache.kafka", "kafka-streams", VERSION),)
+"""Of applications, never of a node: its jars lie apart."""
 
 _SERVER_FLAGS: Final = (  # those of kafka-server-start.sh and kafka-run-class.sh
     "-server",
@@ -118,7 +121,7 @@ def jars() -> Path:
     """The directory of Kafka's jars, fetched the first time."""
     libs = home() / "libs"
     if not (libs / f"kafka_2.13-{VERSION}.jar").exists():
-        _fetch(libs)
+        _fetch(libs, _DEPENDENCIES)
     return libs
 
 
@@ -126,14 +129,23 @@ def classpath() -> str:
     return f"{jars()}/*"
 
 
-def _fetch(libs: Path) -> None:
+@functools.cache
+def streams_classpath() -> str:
+    """Kafka Streams and what it needs, fetched the first time."""
+    libs = home() / "streams"
+    if not (libs / f"kafka-streams-{VERSION}.jar").exists():
+        _fetch(libs, _STREAMS)
+    return f"{libs}/*:{classpath()}"
+
+
+def _fetch(libs: Path, dependencies: Iterable[tuple[str, str, str]]) -> None:
     maven = shutil.which("mvn")
     if maven is None:
         raise KafkaMissing(f"Maven is not installed, and Kafka's jars are not in {libs}")
     print(f"fetching Apache Kafka {VERSION} into {libs}", file=sys.stderr)
     libs.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=libs.parent) as work:  # two test workers may fetch at once
-        (Path(work) / "pom.xml").write_text(_pom())
+        (Path(work) / "pom.xml").write_text(_pom(dependencies))
         fetched = subprocess.run(
             [maven, "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=libs"],
             cwd=work,
@@ -147,11 +159,11 @@ def _fetch(libs: Path) -> None:
             (Path(work) / "libs").rename(libs)
 
 
-def _pom() -> str:
+def _pom(wanted: Iterable[tuple[str, str, str]]) -> str:
     dependencies = "".join(
         f"<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId>"
         f"<version>{version}</version></dependency>"
-        for group, artifact, version in _DEPENDENCIES
+        for group, artifact, version in wanted
     )
     return (
         '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'

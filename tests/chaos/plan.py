@@ -29,7 +29,11 @@ STORM: Final = Plan(
     },
     gap_ms=2_000,
     partitions=3,
-    settings={"replica.lag.time.max.ms": "2000"},
+    settings={
+        "replica.lag.time.max.ms": "2000",
+        "offsets.topic.num.partitions": "3",
+        "transaction.state.log.num.partitions": "3",
+    },
 )
 
 

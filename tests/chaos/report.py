@@ -23,11 +23,19 @@ def lines(outcome: Outcome) -> Iterator[str]:
     levels = [(each.name, each.acked, each.failed, each.lost) for each in outcome.levels]
     yield from table_lines(("level", "acknowledged", "failed", "lost"), levels)
     yield ""
+    told = outcome.transactions
+    again = ", ".join(f"{name} {times}" for name, times in sorted(told.failed.items()))
+    yield (
+        f"transactions: {told.committed:,} told committed, {told.aborted:,} told aborted;"
+        f" processors that began again: {again or 'none'}"
+    )
+    yield ""
     if outcome.broken is None:
         yield (
             f"{outcome.faults} faults in {outcome.seconds:.0f} s: nothing acknowledged with"
             f" acks=all was lost or reordered, nothing read has changed ({outcome.read:,} records"
-            f" read), every replica is equal byte for byte ({bytes_text(outcome.log_bytes)})"
+            f" read), every record was processed exactly once, every replica is equal byte for byte"
+            f" ({bytes_text(outcome.log_bytes)})"
         )
         if outcome.steps:
             yield f"{outcome.steps:,} recorded steps of nodes, taken once more, are the same"

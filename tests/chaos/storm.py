@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import statistics
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -16,17 +17,25 @@ from typing import Final, NamedTuple
 from cotidal.client.admin import create_topic, describe_quorum
 from cotidal.client.cluster import Cluster as Client
 from cotidal.client.failures import ClientError
-from cotidal.invariants import ISR_HEALS, PRODUCE_IS_ANSWERED, READS_REACH_THE_END
+from cotidal.invariants import (
+    EXACTLY_ONCE,
+    ISR_HEALS,
+    PRODUCE_IS_ANSWERED,
+    READS_REACH_THE_END,
+    TXN_ENDS,
+)
 from cotidal.sim.checkers.kept import lost
 from cotidal.sim.faults.schedule import Command
 from cotidal.sim.violation import Violation
 from cotidal.sim.workloads.history import Acked, History
+from cotidal.sim.workloads.transaction_ledger import COPIES, COPIES_PARTITIONS
 from cotidal.testing.cluster import ProcessCluster
 from cotidal.values import TopicPartition
 from tests.chaos.clients import TOPIC, Reader, Writer, now_us
 from tests.chaos.judge import look_at_journal, look_at_logs, look_at_records, look_at_traces
 from tests.chaos.nemesis import Nemesis
 from tests.chaos.plan import STORM, storm_schedule
+from tests.chaos.processors import CommittedReader, Ledger, Processor, processed
 
 TICK_S: Final = 0.02
 LOOK_TICKS: Final = 10
@@ -34,6 +43,7 @@ HEALING_S: Final = 90.0
 READING_S: Final = 60.0
 LEVELS: Final = ((-1, True), (-1, False), (1, False))
 """Of acknowledgement: a writer for each."""
+PROCESSORS: Final = 2
 
 
 class Strike(NamedTuple):
@@ -58,6 +68,15 @@ class Level(NamedTuple):
     lost: int
 
 
+class Transactions(NamedTuple):
+    """What processors were told of theirs."""
+
+    committed: int
+    aborted: int
+    failed: dict[str, int]
+    """Errors that ended a processor's clients, and how often."""
+
+
 class Outcome(NamedTuple):
     seed: int
     broken: str | None
@@ -72,6 +91,7 @@ class Outcome(NamedTuple):
     log_bytes: int
     steps: int
     """Of recorded nodes, taken once more and found the same; 0: none was recorded."""
+    transactions: Transactions
 
     def slowest(self) -> dict[str, tuple[int, float, float]]:
         """Fault -> how many, median and worst seconds."""
@@ -101,6 +121,10 @@ class Storm:
         self._faults = faults
         self._tell = on_strike
         self._partitions = [TopicPartition(TOPIC, number) for number in range(STORM.partitions)]
+        self._copies = [TopicPartition(COPIES, number) for number in range(COPIES_PARTITIONS)]
+        self._ledger = Ledger()
+        self._processors: list[Processor] = []
+        self._committed_readers: list[CommittedReader] = []
         self.history = History()
         self.final = History()
         self._strikes: list[Strike] = []
@@ -120,11 +144,14 @@ class Storm:
             self._recover()
             self._roll()
             self._read_all()
+            self._process_all()
             self._look_at_what_is_left()
         except Violation as violation:
             broken, sentence = violation.name, violation.sentence
         finally:
-            for reader in self._readers:
+            for processor in self._processors:
+                processor.stop()
+            for reader in (*self._readers, *self._committed_readers):
                 reader.close()
         return Outcome(
             self._seed,
@@ -138,6 +165,7 @@ class Storm:
             self.history.read,
             self._log_bytes,
             self._steps,
+            self._transactions(),
         )
 
     # What happens
@@ -147,6 +175,7 @@ class Storm:
         bootstrap = self._cluster.bootstrap
         with Client(bootstrap) as client:
             create_topic(client, TOPIC, partitions=STORM.partitions, configs={})
+            create_topic(client, COPIES, partitions=COPIES_PARTITIONS, configs={})
         self._nemesis = Nemesis(
             self._cluster,
             storm_schedule(self._seed, self._faults),
@@ -169,6 +198,13 @@ class Storm:
         self._readers = [
             Reader(bootstrap, self.history, partitions=STORM.partitions, seed=self._seed, rack=rack)
             for rack in ("", "rack-2", "rack-3")
+        ]
+        self._committed_readers = [
+            CommittedReader(bootstrap, self._ledger, rack=rack) for rack in ("", "rack-3")
+        ]
+        self._processors = [
+            Processor(bootstrap, f"processor-{number}", self._ledger, seed=self._seed)
+            for number in range(PROCESSORS)
         ]
 
     def _endure(self) -> None:
@@ -218,12 +254,42 @@ class Storm:
             ),
         )
 
+    def _process_all(self) -> None:
+        """Every input is processed and every transaction ended; what a new reader then sees is
+        judged."""
+        ends, bootstrap = self._ends(), self._cluster.bootstrap
+        self._until(
+            lambda: processed(bootstrap, STORM.partitions) == ends,
+            HEALING_S,
+            lambda: Violation(
+                EXACTLY_ONCE,
+                f"the group stands at {processed(bootstrap, STORM.partitions)} of {ends};"
+                f" {self._transactions()}",
+            ),
+        )
+        for processor in self._processors:
+            processor.stop()
+        last = CommittedReader(bootstrap, self._ledger)
+        self._committed_readers.append(last)
+        self._until(
+            lambda: all(reader.is_at_the_end for reader in self._committed_readers),
+            READING_S,
+            lambda: Violation(
+                TXN_ENDS, f"{[(each.name, each.ends) for each in self._committed_readers]}"
+            ),
+        )
+        found = {
+            place: [results[offset] for offset in sorted(results)]
+            for place, results in last.results.items()
+        }
+        self._ledger.judge(found, {TopicPartition(TOPIC, n): end for n, end in ends.items()})
+
     def _look_at_what_is_left(self) -> None:
         look_at_records(self.history, self.final, self._writers)
         status = self._cluster.stop()
         if status != 0:
             raise Violation(ISR_HEALS, f"it stopped with {status}\n{self._cluster.said()}")
-        self._log_bytes = look_at_logs(self._cluster, self._partitions)
+        self._log_bytes = look_at_logs(self._cluster, self._partitions + self._copies)
         look_at_journal(self._cluster)
         if self._traces is not None:
             self._steps = look_at_traces(self._traces)
@@ -234,8 +300,11 @@ class Storm:
         until = time.monotonic() + TICK_S
         for writer in self._writers:
             writer.poll()
-        for reader in self._readers:
+        for reader in (*self._readers, *self._committed_readers):
             reader.read()
+        for processor in self._processors:
+            if processor.broken is not None:
+                raise processor.broken
         time.sleep(max(0.0, until - time.monotonic()))
 
     def _until(
@@ -292,13 +361,15 @@ class Storm:
             return False
         try:
             with Client(self._cluster.bootstrap, timeout_s=5.0) as client:
-                topic = client.topic(TOPIC)
+                topics = client.metadata().topics
                 quorum = describe_quorum(client)
         except ClientError:
             return False
         ends = [voter.end_offset for voter in quorum.voters]
-        in_sync = all(len(each.isr) == 3 for each in topic.partitions)
-        return in_sync and len(topic.partitions) == STORM.partitions and min(ends) == max(ends)
+        in_sync = all(len(each.isr) == 3 for topic in topics for each in topic.partitions)
+        return (
+            in_sync and {TOPIC, COPIES} <= {each.name for each in topics} and min(ends) == max(ends)
+        )
 
     def _ends(self) -> dict[int, int]:
         """Every log ends here; all is in sync, and nobody writes."""
@@ -309,6 +380,12 @@ class Storm:
             number: consumer.get_watermark_offsets(Place(TOPIC, number), timeout=20)[1]
             for number in range(STORM.partitions)
         }
+
+    def _transactions(self) -> Transactions:
+        failed: Counter[str] = Counter()
+        for processor in self._processors:
+            failed.update(processor.failed)
+        return Transactions(self._ledger.committed, self._ledger.aborted, dict(failed))
 
     def _level(self, writer: Writer) -> Level:
         levels = (self.history.acked, self.history.acked_by_leader)

@@ -29,7 +29,11 @@ def test_nothing_is_lost_in_a_short_storm(tmp_path: Path) -> None:
     assert outcome.steps > 1_000
     assert outcome.slowest()["rolling restart"][0] == 3
     assert all(level.acked > 50 for level in outcome.levels)
+    assert outcome.transactions.committed > 10
     assert [level.lost for level in outcome.levels if "all" in level.name] == [0, 0]
+
+
+OF_TRANSACTIONS = ("EXACTLY_ONCE", "TXN_ATOMIC", "TXN_ABORTED_UNSEEN", "TXN_DECIDED_ONCE")
 
 
 @pytest.mark.slow
@@ -41,6 +45,7 @@ def test_nothing_is_lost_in_a_short_storm(tmp_path: Path) -> None:
         ("consumers-read-to-the-end", 247, {"CONSUMED_NEVER_CHANGES"}),
         ("follower-forgets-producers", 2, {"IDEMPOTENT_ONCE"}),
         ("duplicate-written-twice", 2, {"IDEMPOTENT_ONCE"}),
+        ("aborted-not-in-the-index", 2, {"TXN_ABORTED_UNSEEN"}),
     ],
 )
 def test_a_planted_bug_is_found_on_real_processes(
@@ -52,8 +57,9 @@ def test_a_planted_bug_is_found_on_real_processes(
     )
     found = next((outcome for outcome in outcomes if outcome.broken is not None), None)
     assert found is not None
-    # Whoever lost an acknowledged record may also find that an idempotent writer cannot go on.
-    assert found.broken in broken | {"IDEMPOTENT_ONCE"}, found.sentence
+    # Whoever lost an acknowledged record, or what is known of producers, may also find that an
+    # idempotent writer cannot go on, or that a transaction is torn.
+    assert found.broken in broken | {"IDEMPOTENT_ONCE", *OF_TRANSACTIONS}, found.sentence
 
 
 class Recorder(ProcessCluster):

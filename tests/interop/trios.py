@@ -95,17 +95,22 @@ class Killer:
         admin = AdminClient({"bootstrap.servers": self._cluster.bootstrap, **QUICK})
         deadline = time.monotonic() + IN_SYNC_SECONDS_MAX
         while not self._over.wait(0.2):
-            try:
-                topics = admin.list_topics(timeout=10).topics.values()
-            except KafkaException:
-                continue
-            behind = [
-                f"{topic.topic}-{partition.id}"
-                for topic in topics
-                for partition in topic.partitions.values()
-                if len(partition.isrs) < len(partition.replicas)
-            ]
-            if not behind:
+            out_of_sync = behind(admin)
+            if not out_of_sync:
                 return True
-            assert time.monotonic() < deadline, f"out of sync for a minute: {behind}"
+            assert time.monotonic() < deadline, f"out of sync for a minute: {out_of_sync}"
         return False
+
+
+def behind(admin: AdminClient) -> list[str]:
+    """Partitions that lack replicas in sync; or that nobody could be asked."""
+    try:
+        topics = admin.list_topics(timeout=10).topics.values()
+    except KafkaException as wrong:
+        return [str(wrong)]
+    return [
+        f"{topic.topic}-{partition.id}"
+        for topic in topics
+        for partition in topic.partitions.values()
+        if len(partition.isrs) < len(partition.replicas)
+    ]
