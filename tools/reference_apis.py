@@ -29,7 +29,6 @@ NOT_SERVED: Final[Mapping[str, str]] = {
     "spoken between nodes, on the controller's listener": "AlterPartition BrokerRegistration "
     "BrokerHeartbeat AllocateProducerIds ControllerRegistration AssignReplicasToDirs",
     "requests are passed on without it": "Envelope",
-    "a replica stays in its log directory": "AlterReplicaLogDirs",
     "no telemetry from clients": "GetTelemetrySubscriptions PushTelemetry",
 }
 """Why an API of Kafka's is not served."""

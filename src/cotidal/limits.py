@@ -254,6 +254,16 @@ SPARK_LATEST_AGE_MAX_S: Final = 0.05
 """How old the ends of partitions may be that a stream is told: Spark asks some 85 times a second
 while there is nothing to do, for each of which brokers would be asked."""
 
+# moving a log to another directory
+
+MOVE_LAST_BYTES: Final = 4 * MIB
+"""What may be missing of a copy when its log is closed for the change: some 10 ms of nobody being
+served."""
+
+MOVE_ROUNDS_MAX: Final = 20
+"""Of copying what came in the meantime. A log that is written faster than it is copied would never
+move; after these it waits for the rest."""
+
 # console
 
 PAGE_COMMAND_BYTES_MAX: Final = 256 * KIB

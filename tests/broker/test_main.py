@@ -27,6 +27,11 @@ from cotidal.broker.main import Running, serve
 from cotidal.broker.storage import StorageError, format_storage
 from cotidal.log.files import OsFiles
 from cotidal.log.memory import FOREVER, MemoryFiles
+from cotidal.messages.rpc.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+)
 from cotidal.messages.rpc.create_topics import CreatableTopic, CreateTopicsRequest
 from cotidal.messages.rpc.describe_log_dirs import DescribeLogDirsRequest
 from cotidal.messages.rpc.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -276,6 +281,44 @@ def test_a_node_goes_on_with_the_log_directories_it_has_left() -> None:
         running = await started(files, **settings)
         assert await talking(running, lambda talk: talk.values("two")) == [b"kept"]
         assert await talking(running, lambda talk: talk.produce("two", b"again")) == 1
+        assert await running.stop() == 0
+
+    play(script)
+
+
+def test_a_replica_moves_between_directories_and_the_controller_knows_where_it_is() -> None:
+    files = MemoryFiles()
+    cluster = format_storage(files, "/m", node_id=NodeId(1)).cluster_id
+    ids = {
+        path: format_storage(files, path, node_id=NodeId(1), cluster_id=cluster).directory_id
+        for path in ("/a", "/b")
+    }
+    settings = {"log_dirs": "/a,/b", "metadata_log_dir": "/m"}
+    places = AlterReplicaLogDir("/b", (AlterReplicaLogDirTopic("one", (0, 7)),))
+    nowhere = AlterReplicaLogDir("/c", (AlterReplicaLogDirTopic("one", (0,)),))
+
+    async def script() -> None:
+        running = await started(files, **settings)
+        await talking(running, lambda talk: talk.create("one"))
+        assert await talking(running, lambda talk: talk.produce("one", b"before")) == 0
+        asked = AlterReplicaLogDirsRequest((places, nowhere))
+        moved = await talking(running, lambda talk: talk.call(34, 2, asked))
+        assert [(each.topic_name, each.partitions) for each in moved.results] == [
+            ("one", ((0, 0), (7, 3), (0, 57)))
+        ]
+        image = running._node._state.controller.committed
+        while image.partition("one", 0).directory(NodeId(1)) != ids["/b"]:
+            await asyncio.sleep(0.001)
+            image = running._node._state.controller.committed
+        assert await talking(running, lambda talk: talk.produce("one", b"after")) == 1
+        described = await talking(
+            running, lambda talk: talk.call(35, 4, DescribeLogDirsRequest(None))
+        )
+        held = {each.log_dir: [topic.name for topic in each.topics] for each in described.results}
+        assert held == {"/a": [], "/b": ["one"]}
+        assert await running.stop() == 0
+        running = await started(files, **settings)
+        assert await talking(running, lambda talk: talk.values("one")) == [b"before", b"after"]
         assert await running.stop() == 0
 
     play(script)

@@ -6,9 +6,9 @@
     python -m tests.chaos --mutant acks-before-high-watermark      with a bug planted: is it found?
 
 Three brokers of `cotidal up --chaos`, written to by librdkafka with acks=all (idempotent and not)
-and acks=1, read on leaders and on followers, and processed exactly once in transactions, while they
-are killed, stopped, paused, parted, slowed, filled and wiped. Exit status 1 if a promise was broken;
-then the data directories stay, and the seed that repeats the schedule is told.
+and acks=1, read on leaders and on followers, and processed exactly once in transactions, while
+they are killed, stopped, paused, parted, slowed, filled and wiped. Exit status 1 if a promise was
+broken; then the data directories stay, and the seed that repeats the schedule is told.
 """
 
 from __future__ import annotations

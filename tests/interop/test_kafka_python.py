@@ -49,7 +49,6 @@ NOT_HERE: Final = {
     "test_describe_configs_broker_resource_returns_configs":
         "reads advertised.listeners as set, which `cotidal up` leaves at its default",
     "test_create_describe_delete_acls": "no authorizer is set; fails on Kafka too",
-    "test_alter_replica_log_dirs": "a replica stays in its log directory",
 }  # fmt: skip
 
 

@@ -9,6 +9,7 @@ import pytest
 from asking import create, node_with
 from cotidal.api.registry import APIS, Owner
 from cotidal.messages.rpc import (
+    alter_replica_log_dirs,
     delete_records,
     describe_log_dirs,
     fetch,
@@ -100,6 +101,18 @@ def requests(key: int, version: int, topic_id: Uuid) -> list[Any]:
                     (
                         write_txn_markers.WritableTxnMarker(
                             7, 0, True, (write_txn_markers.WritableTxnMarkerTopic(name, (0,)),), 1
+                        ),
+                    )
+                )
+                for name in names
+            ]
+        case 34:
+            return [
+                alter_replica_log_dirs.AlterReplicaLogDirsRequest(
+                    (
+                        alter_replica_log_dirs.AlterReplicaLogDir(
+                            "data",
+                            (alter_replica_log_dirs.AlterReplicaLogDirTopic(name, (0,)),),
                         ),
                     )
                 )

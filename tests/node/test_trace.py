@@ -108,6 +108,14 @@ TOLD: list[tuple[NodeMoment, str]] = [
     (seen.StartMoved(AT, ORDERS, O8), "start-moved orders-0 start=8"),
     (seen.LogsMeasured(READ, (MEASURED,)), "logs-measured 4: 1 log, 90 bytes"),
     (
+        seen.LogsMoved(READ, (ErrorCode.NONE, ErrorCode.LOG_DIR_NOT_FOUND)),
+        "logs-moved 4: NONE, LOG_DIR_NOT_FOUND",
+    ),
+    (
+        seen.LogHoused(AT, ORDERS, Uuid(bytes(15) + b"\1")),
+        "log-housed orders-0 in AAAAAAAAAAAAAAAAAAAAAQ",
+    ),
+    (
         seen.Replied(CALL, BrokerHeartbeatResponse(is_fenced=False)),
         "replied 4: BrokerHeartbeat unfenced",
     ),
@@ -187,6 +195,7 @@ TOLD: list[tuple[NodeMoment, str]] = [
     ),
     (want.SaveHighWatermarks(((AT, O8),)), "save-high-watermarks orders-0=8"),
     (want.MeasureLogs(READ), "measure-logs 4"),
+    (want.MoveLogs(READ, (("/b", AT),)), "move-logs 4: orders-0 to /b"),
     (want.Note("info", "hello"), "note info: hello"),
     (want.Fault(AT, "It holds", "here"), "fault orders-0 It holds"),
     (want.Serve(), "serve"),

@@ -12,6 +12,7 @@ from typing import Any
 
 from cotidal.core.machine import Entropy
 from cotidal.core.quorum.log_view import SnapshotId
+from cotidal.errors import ErrorCode
 from cotidal.messages.batch import Batches
 from cotidal.node import effects as fx
 from cotidal.node import events as ev
@@ -312,6 +313,14 @@ class LoneNode:
         measured = ev.MeasuredDirectory("data", None, sizes, 1 << 30, 1 << 29)
         return [ev.LogsMeasured(effect.token, (measured,))]
 
+    def _move(self, effect: fx.MoveLogs) -> list[ev.Event]:
+        """It has one directory."""
+        errors = tuple(
+            ErrorCode.NONE if partition in self.logs else ErrorCode.REPLICA_NOT_AVAILABLE
+            for _, partition in effect.moves
+        )
+        return [ev.LogsMoved(effect.token, errors)]
+
 
 _OBEY: dict[type, Callable[[LoneNode, Any], list[ev.Event]]] = {
     fx.Respond: LoneNode._respond,
@@ -327,6 +336,7 @@ _OBEY: dict[type, Callable[[LoneNode, Any], list[ev.Event]]] = {
     fx.AdvanceStart: LoneNode._advance,
     fx.FindTime: LoneNode._find,
     fx.MeasureLogs: LoneNode._measure,
+    fx.MoveLogs: LoneNode._move,
 }
 
 

@@ -1,4 +1,8 @@
-"""DescribeLogDirs (key 35), versions 1-5. KIP-113, KIP-827. Nothing is cordoned or on the move."""
+"""DescribeLogDirs (key 35), versions 1-5. KIP-113, KIP-827. Nothing is cordoned.
+
+A replica that moves to another directory is in both: where it is, and as a future one where it
+goes, with the offsets that are not there yet.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +28,8 @@ class Measured(NamedTuple):
     sizes: tuple[tuple[TopicPartition, int], ...]
     total_bytes: int
     usable_bytes: int
+    moving: tuple[tuple[TopicPartition, int, int], ...] = ()
+    """On their way here: the bytes that are there, the offsets that are not."""
 
 
 def response(
@@ -45,10 +51,12 @@ def _described(directory: Measured, wanted: set[tuple[str, int]] | None) -> Desc
             error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=directory.path
         )
     by_topic: dict[str, list[DescribeLogDirsPartition]] = {}
-    for partition, size in directory.sizes:
+    held = [(partition, size, 0, False) for partition, size in directory.sizes]
+    coming = [(*moving, True) for moving in directory.moving]
+    for partition, size, lag, is_future in (*held, *coming):
         if wanted is None or partition in wanted:
             by_topic.setdefault(partition.topic, []).append(
-                DescribeLogDirsPartition(partition.partition, size)
+                DescribeLogDirsPartition(partition.partition, size, lag, is_future)
             )
     topics = tuple(
         DescribeLogDirsTopic(name, tuple(partitions)) for name, partitions in by_topic.items()

@@ -85,6 +85,7 @@ _TABLE: Final = (
     Api(ApiKey.DELETE_ACLS, "DeleteAcls", 1, 3, Owner.BROKER, True),
     Api(ApiKey.DESCRIBE_CONFIGS, "DescribeConfigs", 1, 4, Owner.BROKER, True),
     Api(ApiKey.ALTER_CONFIGS, "AlterConfigs", 0, 2, Owner.CONTROLLER, True),
+    Api(ApiKey.ALTER_REPLICA_LOG_DIRS, "AlterReplicaLogDirs", 1, 2, Owner.PARTITION),
     Api(ApiKey.DESCRIBE_LOG_DIRS, "DescribeLogDirs", 1, 5, Owner.PARTITION),
     Api(ApiKey.SASL_AUTHENTICATE, "SaslAuthenticate", 0, 2, Owner.BROKER, True),
     Api(ApiKey.CREATE_PARTITIONS, "CreatePartitions", 0, 3, Owner.CONTROLLER, True),

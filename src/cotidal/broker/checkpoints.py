@@ -64,6 +64,17 @@ class Checkpoints:
         if self.cleaned_to or CLEANED_TO in self._written:
             self._write(CLEANED_TO, self.cleaned_to)
 
+    def adopt(self, partition: TopicPartition, others: Checkpoints, log: Log) -> None:
+        """A log comes here from another directory; recovery would look at all of it."""
+        if partition in others.high_watermarks:
+            self.high_watermarks[partition] = others.high_watermarks[partition]
+        self.log_starts[partition] = log.start_offset
+        if log.cleaned_to:
+            self.cleaned_to[partition] = log.cleaned_to
+            self._write(CLEANED_TO, self.cleaned_to)
+        self._write(HIGH_WATERMARKS, self.high_watermarks)
+        self._write(LOG_STARTS, self.log_starts)
+
     def forget(self, partition: TopicPartition) -> None:
         """Its log is gone; one of the same name begins anew."""
         for offsets in (

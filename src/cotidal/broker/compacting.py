@@ -15,7 +15,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from cotidal.broker.counters import Counters
 from cotidal.broker.driver import wall_millis
@@ -78,18 +78,18 @@ class Compacting:
         *,
         slow: Callable[..., None],
         fail: Callable[[Lane, LogError], None],
-        save: Callable[[Any], None],
+        put_in_place: Callable[[Lane], None],
         journal: Journal,
         counters: Counters,
         on_fault: Callable[[Exception], None],
     ) -> None:
-        """``slow(lane, work=, then=)``: when the log is free, in a worker. ``save(directory)``:
-        write down up to where its logs are clean."""
+        """``slow(lane, work=, then=)``: when the log is free, in a worker. ``put_in_place``: a log
+        has new segments, and is clean up to another offset."""
         self._loop = loop
         self._lanes = lanes
         self._slow = slow
         self._fail = fail
-        self._save = save
+        self._put_in_place = put_in_place
         self._journal = journal
         self._counters = counters
         self._on_fault = on_fault
@@ -171,7 +171,9 @@ class Compacting:
                 case Done(cleaned) if self._lanes.get(lane.partition) is lane:
                     self._slow(
                         lane,
-                        work=lambda log: log.end_cleaning(plan, cleaned, wall_millis()),
+                        work=lambda now: (  # not the same once it was moved
+                            now.end_cleaning(plan, cleaned, wall_millis()) if now is log else None
+                        ),
                         then=partial(self._on_put_in_place, lane),
                     )
                 case Done() | Failed(Stopped()):
@@ -189,7 +191,7 @@ class Compacting:
     def _on_put_in_place(self, lane: Lane, compacted: Compacted | None) -> None:
         if compacted is not None:
             self._journal.info(compacted.sentence)
-            self._save(lane.directory)
+            self._put_in_place(lane)
 
 
 def _ignore(_: object) -> None:

@@ -20,7 +20,7 @@ from cotidal.broker.journal import Journal
 from cotidal.broker.removal import Removal
 from cotidal.broker.worker import Worker
 from cotidal.log.filesystem import FileSystem
-from cotidal.node.events import DirectoryFailed, MeasuredDirectory
+from cotidal.node.events import DirectoryFailed, MeasuredDirectory, MovingLog
 from cotidal.values import ZERO_UUID, Offset, TopicPartition, Uuid
 
 
@@ -60,13 +60,15 @@ class Directory:
         self.logs = 0
         """How many are in it."""
 
-    def measured(self, sizes: tuple[tuple[TopicPartition, int], ...]) -> MeasuredDirectory:
+    def measured(
+        self, sizes: tuple[tuple[TopicPartition, int], ...], moving: tuple[MovingLog, ...] = ()
+    ) -> MeasuredDirectory:
         try:
             room = os.statvfs(self.path)
             total, usable = room.f_frsize * room.f_blocks, room.f_frsize * room.f_bavail
         except OSError:
             total = usable = -1
-        return MeasuredDirectory(self.path, self.error, sizes, total, usable)
+        return MeasuredDirectory(self.path, self.error, sizes, total, usable, moving)
 
 
 class Directories:
@@ -123,6 +125,14 @@ class Directories:
         if known != ZERO_UUID and self.offline:
             return None
         return min(online, key=lambda directory: directory.logs, default=None)
+
+    def others_with(self, partition: TopicPartition, chosen: Directory) -> list[Directory]:
+        """Where else there is a log of that name: a crash has come when one was moved."""
+        return [
+            directory
+            for directory in self.online
+            if directory is not chosen and self._files.exists(f"{directory.path}/{partition}")
+        ]
 
     def fail(self, directory: Directory, reason: str) -> None:
         """The disk has refused something in it."""

@@ -3,7 +3,8 @@
   on the loop      appends, reads: a system call into the page cache, 10 us to 0.4 ms
   in a worker      opening and recovery, flushes, truncation, retention, time look-ups,
                    checkpoints, removal; large appends while the disk is behind; cold reads
-  beside the log   compaction, until it is time to put its work in place (compacting.py)
+  beside the log   compaction, until it is time to put its work in place (compacting.py); copying it
+                   to another directory (moving.py)
 
 A disk that fails takes that one log offline (LogFailed), or all in its directory: directory.py says
 which. See lane.py for the order of what is done to a log, appending.py and reading.py for the two
@@ -25,6 +26,7 @@ from cotidal.broker.driver import wall_millis
 from cotidal.broker.flushing import Flushing
 from cotidal.broker.journal import Journal
 from cotidal.broker.lane import Lane
+from cotidal.broker.moving import Moving
 from cotidal.broker.reading import Reading
 from cotidal.broker.worker import Done, Failed, Outcome, Worker
 from cotidal.limits import UNSENT_BYTES_MAX
@@ -42,6 +44,7 @@ from cotidal.node.effects import (
     FindTime,
     Found,
     MeasureLogs,
+    MoveLogs,
     OpenLog,
     Read,
     Retain,
@@ -140,9 +143,21 @@ class Disk:
             self._lanes,
             slow=partial(self._slow, worker=self._keeper),
             fail=self._fail,
-            save=self._save_offsets,
+            put_in_place=self._on_compacted,
             journal=journal,
             counters=counters,
+            on_fault=on_fault,
+        )
+        self._moving = Moving(
+            loop,
+            files,
+            self._lanes,
+            self._directories,
+            keeper=self._keeper,
+            post=post,
+            failed=self._failed,
+            save=self._save_offsets,
+            journal=journal,
             on_fault=on_fault,
         )
         self._timer = loop.call_later(self._checkpoint_s, self._on_checkpoint_due)
@@ -165,6 +180,7 @@ class Disk:
             SaveAborted: self.save_aborted,
             SaveHighWatermarks: self.save_high_watermarks,
             MeasureLogs: self.measure_logs,
+            MoveLogs: self._moving.move_logs,
         }
 
     @property
@@ -246,7 +262,12 @@ class Disk:
                 now_wall=wall_millis(),
             )
 
+        others = self._directories.others_with(partition, directory)
+
         def opening() -> Log:
+            for other in others:
+                why = f"{other.path}/{partition} is an older copy of the one in {directory.path}"
+                other.removal.put_aside(partition, effect.topic_id, why)
             try:
                 return opened_as(point, start, cleaned)
             except WrongTopic as wrong:  # a crash came between a deletion and its renaming
@@ -259,6 +280,7 @@ class Disk:
                     lane.log = log
                     self._tell_opened(lane, log.opened)
                     log.forget_headers()
+                    self._moving.resume(lane)
                 case Failed(error):
                     self._failed(lane, error)
 
@@ -306,6 +328,7 @@ class Disk:
         self._slow(lane, self._writer, lambda log: log.truncate_fully_and_start_at(at), cut)
 
     def _on_cut(self, lane: Lane, opened: Opened) -> None:
+        self._moving.on_changed(lane)
         self._tell_opened(lane, opened)
         # What is written next at these offsets is not on the disk yet, whatever was there before.
         self._save_offsets(lane.directory)
@@ -346,6 +369,7 @@ class Disk:
             self._delete(lane)
 
     def _delete(self, lane: Lane) -> None:
+        self._moving.cancel(lane.partition)
         delay_ms = lane.log.config.file_delete_delay_ms if lane.log is not None else 0
         directory = lane.directory
         if directory is None:
@@ -387,7 +411,10 @@ class Disk:
 
     def measure_logs(self, effect: MeasureLogs) -> None:
         measured = [
-            directory.measured(tuple((p, log.size_bytes) for p, log in self._logs(directory)))
+            directory.measured(
+                tuple((p, log.size_bytes) for p, log in self._logs(directory)),
+                self._moving.into(directory),
+            )
             for directory in self._directories.all
         ]
         gone = [MeasuredDirectory(path, why, (), -1, -1) for path, why in self._directories.missing]
@@ -455,6 +482,10 @@ class Disk:
         if directory is not None and directory.error is None:
             directory.checkpoints.save_offsets(self._logs(directory))
 
+    def _on_compacted(self, lane: Lane) -> None:
+        self._moving.on_changed(lane)
+        self._save_offsets(lane.directory)
+
     def _on_checkpoint_due(self) -> None:
         for directory in self._directories.online:
             self._save_offsets(directory)
@@ -466,6 +497,7 @@ class Disk:
         """Everything to the disk. The directories in which every log was closed in order."""
         self._stop_timers()
         self._compacting.stop()
+        self._moving.stop()
         lanes = list(self._lanes.values())
         closers = [
             Worker(self._loop, f"cotidal-closer-{number}", self._on_fault)
@@ -494,6 +526,7 @@ class Disk:
         self._stop_timers()
         self._reading.stop()
         self._compacting.stop()
+        self._moving.stop()
         self._writer.abandon()
         self._keeper.abandon()
 

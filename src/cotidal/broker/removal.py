@@ -16,12 +16,15 @@ from functools import partial
 
 from cotidal.broker.journal import Journal
 from cotidal.broker.worker import Failed, Outcome, Worker
+from cotidal.log.copying import remove as remove_directory
 from cotidal.log.filesystem import FileSystem
 from cotidal.log.log import Log
 from cotidal.values import TopicPartition, Uuid
 
 SUFFIX = "-delete"
 STRAY = "-stray"
+FUTURE = "-future"
+"""Of a log that is being moved here (moving.py): Kafka's name for it, too."""
 NAME_BYTES_MAX = 255
 
 
@@ -77,7 +80,7 @@ class Removal:
 
     def _remove(self, directory: str) -> None:
         self._timers.pop(directory, None)
-        remove = partial(_remove_directory, self._files, directory)
+        remove = partial(remove_directory, self._files, directory)
         self._worker.submit(remove, partial(self._told, directory))
 
     def _told(self, directory: str, outcome: Outcome[None]) -> None:
@@ -88,10 +91,3 @@ class Removal:
 def doomed_name(partition: TopicPartition, topic_id: Uuid, kind: str = SUFFIX) -> str:
     suffix = f"-{partition.partition}.{topic_id.hex()}{kind}"
     return partition.topic[: NAME_BYTES_MAX - len(suffix)] + suffix
-
-
-def _remove_directory(files: FileSystem, directory: str) -> None:
-    if files.exists(directory):
-        for name in files.listdir(directory):
-            files.unlink(f"{directory}/{name}")
-        files.rmdir(directory)

@@ -309,6 +309,15 @@ class MeasureLogs(NamedTuple):
     token: ReadToken
 
 
+class MoveLogs(NamedTuple):
+    """To other log directories of this node. Answered by LogsMoved, then, of each that has moved,
+    by LogHoused."""
+
+    token: ReadToken
+    moves: tuple[tuple[str, TopicPartition], ...]
+    """Path of the directory, and what is to be there."""
+
+
 class Note(NamedTuple):
     """A sentence for the log."""
 
@@ -368,6 +377,7 @@ Effect: TypeAlias = (
     | SaveAborted
     | SaveHighWatermarks
     | MeasureLogs
+    | MoveLogs
     | Note
     | Fault
     | Serve

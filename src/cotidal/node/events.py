@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple, NewType, TypeAlias
 
 from cotidal.core.quorum.log_view import SnapshotId
+from cotidal.errors import ErrorCode
 from cotidal.messages.batch import BatchHeader, Marker
 from cotidal.messages.producers import AbortedTransaction
 from cotidal.node.effects import CallToken, Found, MetadataBatch, PersistToken, ReadToken
@@ -163,6 +164,15 @@ class StartMoved(NamedTuple):
     start_offset: Offset
 
 
+class MovingLog(NamedTuple):
+    """A log on its way into a directory."""
+
+    partition: TopicPartition
+    size_bytes: int
+    lag: int
+    """Offsets that are not there yet."""
+
+
 class MeasuredDirectory(NamedTuple):
     """One log directory and the sizes of the logs in it."""
 
@@ -172,11 +182,27 @@ class MeasuredDirectory(NamedTuple):
     sizes: tuple[tuple[TopicPartition, int], ...]
     total_bytes: int
     usable_bytes: int
+    moving: tuple[MovingLog, ...] = ()
 
 
 class LogsMeasured(NamedTuple):
     token: ReadToken
     directories: tuple[MeasuredDirectory, ...]
+
+
+class LogsMoved(NamedTuple):
+    """Each has begun to move (or is there), or cannot."""
+
+    token: ReadToken
+    errors: tuple[ErrorCode, ...]
+
+
+class LogHoused(NamedTuple):
+    """A log has moved, with all that is in it."""
+
+    partition: TopicPartition
+    topic_id: Uuid
+    directory: Uuid
 
 
 class Replied(NamedTuple):
@@ -233,6 +259,8 @@ Event: TypeAlias = (
     | TimeFound
     | StartMoved
     | LogsMeasured
+    | LogsMoved
+    | LogHoused
     | Replied
     | CallFailed
     | PeerConnected

@@ -17,6 +17,7 @@ from cotidal.errors import ErrorCode
 from cotidal.messages.rpc.apis import ApiKey
 from cotidal.messages.rpc.assign_replicas_to_dirs import AssignReplicasToDirsResponse
 from cotidal.node import calls
+from cotidal.node.events import LogHoused
 from cotidal.node.hosting import Hosted
 from cotidal.node.state import NodeState
 from cotidal.values import NO_BROKER_EPOCH, Millis, TopicPartition, Uuid
@@ -47,6 +48,16 @@ def say(state: NodeState, hosted: Hosted, directory: Uuid) -> None:
     told = state.controller.committed.partition(*hosted.replica.partition)
     if told is not None:
         check(state, hosted, told)
+
+
+def on_housed(state: NodeState, event: LogHoused) -> None:
+    """A log has moved to another directory of this node."""
+    hosted = state.hosted_of(event.partition, event.topic_id)
+    if hosted is None:
+        return
+    hosted.directory = event.directory
+    if hosted.replica.offline_reason is None:
+        say(state, hosted, event.directory)
 
 
 def check(state: NodeState, hosted: Hosted, told: Partition) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, assert_never, cast
 
+from cotidal.api import alter_replica_log_dirs as moves_api
 from cotidal.api import describe_log_dirs as log_dirs_api
 from cotidal.api.asked import Asked
 from cotidal.api.quorum_talk import is_metadata_fetch
@@ -23,6 +24,7 @@ from cotidal.core.machine import Entropy
 from cotidal.core.quorum.events import ShutdownAsked
 from cotidal.core.quorum.events import Ticked as QuorumTicked
 from cotidal.errors import Refusal
+from cotidal.messages.rpc.alter_replica_log_dirs import AlterReplicaLogDirsRequest
 from cotidal.messages.rpc.apis import ApiKey
 from cotidal.messages.rpc.describe_log_dirs import DescribeLogDirsRequest
 from cotidal.messages.rpc.fetch import FetchRequest
@@ -65,6 +67,7 @@ from cotidal.node.effects import (
     CloseConnection,
     Effect,
     MeasureLogs,
+    MoveLogs,
     Note,
     SaveProducers,
 )
@@ -76,8 +79,10 @@ from cotidal.node.events import (
     DirectoryFailed,
     Event,
     LogFailed,
+    LogHoused,
     LogOpened,
     LogsMeasured,
+    LogsMoved,
     PeerConnected,
     PeerLost,
     Persisted,
@@ -184,6 +189,10 @@ class Node:
                 offsets.on_log_start_moved(state, event)
             case LogsMeasured():
                 self._on_logs_measured(event)
+            case LogsMoved():
+                self._on_logs_moved(event)
+            case LogHoused():
+                housing.on_housed(state, event)
             case Started(wall=wall):
                 state.wall = wall
                 housekeeping.start(state)
@@ -541,6 +550,13 @@ class Node:
         )
         slot.connection.answer(slot, reply, self._state.out)
 
+    def _on_logs_moved(self, event: LogsMoved) -> None:
+        slot = self._state.take_read(event.token, Slot)
+        request = cast("AlterReplicaLogDirsRequest", slot.request.message)
+        image = self._state.controller.committed
+        reply = moves_api.response(request, event.errors, image)
+        slot.connection.answer(slot, reply, self._state.out)
+
     def _on_shutdown_requested(self) -> None:
         """SIGTERM: hand over what can be handed over, then stop."""
         lifecycle.leave(self._state)
@@ -580,6 +596,10 @@ def _begin_log_dirs(state: NodeState, slot: Slot, _: DescribeLogDirsRequest) -> 
     state.out.append(MeasureLogs(state.next_read_token(slot)))
 
 
+def _begin_moves(state: NodeState, slot: Slot, request: AlterReplicaLogDirsRequest) -> None:
+    state.out.append(MoveLogs(state.next_read_token(slot), moves_api.moves(request)))
+
+
 _CREATING: Final = (ApiKey.METADATA, ApiKey.FIND_COORDINATOR)
 """Whoever asks these may bring topics into being."""
 
@@ -597,6 +617,7 @@ _BEGIN: Final[dict[int, Callable[[NodeState, Slot, Any], None]]] = {
     int(ApiKey.LIST_OFFSETS): offsets.begin_list,
     int(ApiKey.DELETE_RECORDS): offsets.begin_delete,
     int(ApiKey.OFFSET_FOR_LEADER_EPOCH): offsets.begin_epoch_ends,
+    int(ApiKey.ALTER_REPLICA_LOG_DIRS): _begin_moves,
     int(ApiKey.DESCRIBE_LOG_DIRS): _begin_log_dirs,
     int(ApiKey.WRITE_TXN_MARKERS): markers.begin,
     int(ApiKey.DESCRIBE_REPLICAS): standing.begin,

@@ -22,7 +22,7 @@ from cotidal.messages.rpc.apis import APIS
 from cotidal.node import effects as want
 from cotidal.node import events as seen
 from cotidal.node.gist import gist
-from cotidal.values import TopicPartition
+from cotidal.values import TopicPartition, uuid_text
 
 NodeMoment: TypeAlias = seen.Event | want.Effect
 
@@ -103,6 +103,10 @@ def _event(event: seen.Event, names: Names) -> _Words:
         case seen.LogsMeasured(token=token, directories=directories):
             sizes = [size for directory in directories for _, size in directory.sizes]
             return "logs-measured", f"{token}: {count(len(sizes), 'log')}, {sum(sizes)} bytes"
+        case seen.LogsMoved(token=token, errors=errors):
+            return "logs-moved", f"{token}: {', '.join(error.name for error in errors)}"
+        case seen.LogHoused(partition=partition, directory=directory):
+            return "log-housed", f"{partition} in {uuid_text(directory)}"
         case seen.Replied(token=token, message=message):
             kind = type(message).__name__.removesuffix("Response")
             return "replied", f"{token}: {kind} {gist(message, names)}"
@@ -148,6 +152,9 @@ def _effect(effect: want.Effect, names: Names) -> _Words:
             return "keep-connected", ids(peer for peer, _ in peers)
         case want.MeasureLogs(token=token):
             return "measure-logs", str(token)
+        case want.MoveLogs(token=token, moves=moves):
+            told = ", ".join(f"{partition} to {path}" for path, partition in moves)
+            return "move-logs", f"{token}: {told}"
         case want.Note(level=level, text=text):
             return "note", f"{level}: {text}"
         case want.Fault(partition=partition, promise=promise):

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, Final
 
 from cotidal.core.machine import Entropy
+from cotidal.errors import ErrorCode
 from cotidal.log import cleaning, key_map
 from cotidal.log.contract import LogConfig, Opened, log_config
 from cotidal.log.failure import (
@@ -34,6 +35,7 @@ from cotidal.node.events import (
     LogFailed,
     LogOpened,
     LogsMeasured,
+    LogsMoved,
     MeasuredDirectory,
     ReadDone,
     StartMoved,
@@ -133,6 +135,7 @@ class Disk:
             fx.SaveAborted: self.save_aborted,
             fx.SaveHighWatermarks: self.save_high_watermarks,
             fx.MeasureLogs: self.measure_logs,
+            fx.MoveLogs: self.move_logs,
             **self._metadata_log.obeys(),
         }
 
@@ -482,6 +485,18 @@ class Disk:
         sizes = tuple((partition, log.size_bytes) for partition, log in self.logs())
         measured = MeasuredDirectory(DATA, None, sizes, 1 << 40, 1 << 39)
         self._hands.post(LogsMeasured(effect.token, (measured,)))
+
+    def move_logs(self, effect: fx.MoveLogs) -> None:
+        """There is one directory, and every log is in it."""
+        errors = tuple(
+            ErrorCode.LOG_DIR_NOT_FOUND
+            if path != DATA
+            else ErrorCode.NONE
+            if partition in self.lanes
+            else ErrorCode.REPLICA_NOT_AVAILABLE
+            for path, partition in effect.moves
+        )
+        self._hands.post(LogsMoved(effect.token, errors))
 
     # Order, time and failure
 
