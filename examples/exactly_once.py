@@ -46,7 +46,6 @@ def main() -> None:
         SparkSession.builder.appName("exactly-once")
         .master(asked.master)
         .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.ui.enabled", "false")
         .getOrCreate()
     )
     orders = (

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from cotidal.cli.main import run
-from cotidal.cli.pipeline import tell
+from cotidal.cli.pipeline import spark_session, tell
+from cotidal.cli.verb import Failed
 from cotidal.spark.audit.findings import Finding, Kind
 from cotidal.testing.cluster import Cluster
 
@@ -71,3 +72,32 @@ def test_a_report_names_partitions_brokers_and_its_verdict(
     told = capsys.readouterr().out
     assert "orders-0, broker 2: the log is damaged at offset 60" in told
     assert "agreed" not in told
+
+
+def test_what_a_source_says_reaches_the_command_line_without_its_stack(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from pyspark.errors import PySparkException
+
+    from cotidal.spark import session
+
+    class Session:
+        stopped = False
+
+        def stop(self) -> None:
+            self.stopped = True
+
+    started = Session()
+    monkeypatch.setattr(session, "start", lambda name, master: started)
+    text = (
+        "[PYTHON_DATA_SOURCE_ERROR] Traceback (most recent call last):\n  File x, line 1\n"
+        "cotidal.spark.failures.DataLost: offsets 0 to 3 of orders-0 are lost\n\nJVM stack"
+    )
+    with (
+        pytest.raises(Failed, match=r"^offsets 0 to 3 of orders-0 are lost$"),
+        spark_session("test", "local[1]"),
+    ):
+        raise PySparkException(text)
+    assert started.stopped
+    with pytest.raises(PySparkException, match="other"), spark_session("test", "local[1]"):
+        raise PySparkException("other")

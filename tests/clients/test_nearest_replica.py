@@ -1,11 +1,12 @@
-"""A consumer that names its rack reads from the replica there (KIP-392); the metrics prove it."""
+"""Who names a rack reads from the replica there (KIP-392), tasks of Spark too: see the metrics."""
 
 from __future__ import annotations
 
 import re
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -48,9 +49,14 @@ def bytes_out(cluster: Cluster, node: int) -> int:
     return int(found[1])
 
 
-def sent_while_reading(cluster: Cluster, rack: str) -> dict[int, int]:
-    """Bytes that each broker sends while a consumer of this rack reads everything."""
+def sent_while(cluster: Cluster, read: Callable[[Cluster, str], int], rack: str) -> dict[int, int]:
+    """Bytes that each broker sends while a reader of this rack reads everything."""
     before = {node: bytes_out(cluster, node) for node in cluster.nodes}
+    assert read(cluster, rack) == RECORDS
+    return {node: bytes_out(cluster, node) - before[node] for node in cluster.nodes}
+
+
+def consumed(cluster: Cluster, rack: str) -> int:
     config = {
         "bootstrap.servers": cluster.bootstrap,
         "group.id": f"reads-in-{rack or 'no-rack'}",
@@ -68,8 +74,28 @@ def sent_while_reading(cluster: Cluster, rack: str) -> dict[int, int]:
             assert message.error() is None
             count += 1
     consumer.close()
-    assert count == RECORDS
-    return {node: bytes_out(cluster, node) - before[node] for node in cluster.nodes}
+    return count
+
+
+def read_by_an_executor(cluster: Cluster, rack: str) -> int:
+    """As a task of Spark's does, which knows its rack from its environment."""
+    pytest.importorskip("pyspark")
+    pytest.importorskip("pyarrow")
+    from cotidal.spark.columns import arrow_schema, full_schema
+    from cotidal.spark.options import parse_source
+    from cotidal.spark.planning import plan_batch
+    from cotidal.spark.reading import RACK_VARIABLE, read_range
+
+    given = {"kafka.bootstrap.servers": cluster.bootstrap, "subscribe": TOPIC}
+    options = parse_source(given, streaming=False)
+    schema = arrow_schema(full_schema(headers=False))
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv(RACK_VARIABLE, rack)
+        return sum(
+            batch.num_rows
+            for each in plan_batch(options)
+            for batch in read_range(options, each, schema)
+        )
 
 
 def leader_of(cluster: Cluster) -> int:
@@ -77,17 +103,22 @@ def leader_of(cluster: Cluster) -> int:
     return int(metadata.topics[TOPIC].partitions[0].leader)
 
 
-def test_a_consumer_reads_from_the_follower_in_its_rack(cluster: Cluster) -> None:
+READERS = pytest.mark.parametrize("read", [consumed, read_by_an_executor])
+
+
+@READERS
+def test_a_reader_reads_from_the_follower_in_its_rack(cluster: Cluster, read: Any) -> None:
     leader = leader_of(cluster)
     near = next(node for node in cluster.nodes if node != leader)
-    sent = sent_while_reading(cluster, f"rack-{near}")
+    sent = sent_while(cluster, read, f"rack-{near}")
     everything = RECORDS * len(VALUE)
     assert sent[near] > everything
     assert sum(sent.values()) - sent[near] < everything // 10, sent
 
 
-def test_a_consumer_without_a_rack_reads_from_the_leader(cluster: Cluster) -> None:
+@READERS
+def test_a_reader_without_a_rack_reads_from_the_leader(cluster: Cluster, read: Any) -> None:
     leader = leader_of(cluster)
-    sent = sent_while_reading(cluster, "")
+    sent = sent_while(cluster, read, "")
     assert sent[leader] > RECORDS * len(VALUE)
     assert sum(sent.values()) - sent[leader] < RECORDS * len(VALUE) // 10, sent

@@ -69,7 +69,8 @@ def test_every_setting_bound_promise_and_error_that_is_named_exists(page: Path) 
     for span in SPAN.findall(prose(page)):
         name = span.partition("=")[0]
         if re.fullmatch(
-            r"(?!kafka\.)[a-z]+(\.[a-z]+)+\.(ms|bytes|messages|enable|type|policy|port|host)", name
+            r"(?!(?:kafka|spark)\.)[a-z]+(\.[a-z]+)+\.(ms|bytes|messages|enable|type|policy|port|host)",
+            name,
         ):
             assert name in names, name
         if re.fullmatch(r"[A-Z]+(_[A-Z]+)+", span) and span not in OTHER_CONSTANTS:
@@ -82,7 +83,8 @@ OTHER_CONSTANTS = {
     "COTIDAL_RACK",
     "DATA_SOURCE_NOT_FOUND",  # Spark's
     "NO_COLOR",
-    "PYSPARK_PYTHON",  # Spark's
+    "PYSPARK_PYTHON",  # Spark's, as is the next
+    "SPARK_CONF_DIR",
     "NOT_SERVED",  # tools/reference_apis.py
     "TYPE_CHECKING",  # Python's
 }

@@ -101,16 +101,20 @@ def test_a_topic_is_restored_as_it_was(
     archive.archive(spark, stream(old), str(tmp_path))
     archive.restore(spark, str(tmp_path), source()["kafka.bootstrap.servers"], topic=old, into=new)
 
-    def digests(topic: str) -> list[tuple[int, int, int]]:
+    def table(topic: str) -> Any:
         options = source(
             topic, includeHeaders="true", **{"kafka.isolation.level": "read_committed"}
         )
-        table = spark.read.format("cotidal").options(**options).load()
-        return [tuple(row)[1:] for row in archive.digests(table).collect()]
+        return spark.read.format("cotidal").options(**options).load()
 
-    kept = [tuple(row)[1:] for row in archive.digests(archive.read(spark, str(tmp_path))).collect()]
-    assert [each[:2] for each in kept] == [(0, 20), (1, 20)]
-    assert digests(old) == digests(new) == kept
+    kept = archive.read(spark, str(tmp_path))
+    assert [tuple(row)[:3] for row in archive.digests(kept).collect()] == [
+        (old, 0, 20),
+        (old, 1, 20),
+    ]
+    assert archive.unlike(kept, table(old)) == []
+    assert archive.unlike(kept, table(new)) == []
+    assert archive.unlike(kept, table(new).where("not (partition = 1 and value = '7')")) == [1]
 
 
 def test_what_is_no_archive_is_told(spark: Any, tmp_path: Path) -> None:

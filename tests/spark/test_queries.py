@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import PySparkException
+
+from cotidal.spark.failures import sentence_in
 
 pytestmark = pytest.mark.timeout(300)  # a session takes a minute to warm up on a busy machine
 
@@ -39,8 +43,11 @@ def test_a_query_reads_a_topic_and_its_errors_are_sentences(
     assert {(row.time, row.header) for row in found} == {(1_700_000_000_123, "h")}
     narrow = spark.read.format("cotidal").schema("offset bigint").options(**source(topic)).load()
     assert narrow.agg({"offset": "sum"}).collect()[0][0] == 2 * sum(range(50))
-    with pytest.raises(Exception, match=r"WrongOption: there is no option subscribed .* subscribe"):
+    with pytest.raises(PySparkException) as raised:
         spark.read.format("cotidal").options(**source(topic, subscribed="x")).load().count()
+    told = sentence_in(str(raised.value))
+    assert told is not None
+    assert re.fullmatch(r"there is no option subscribed.*subscribe\b.*", told)
 
 
 def test_a_stream_goes_on_from_its_checkpoint(

@@ -49,17 +49,26 @@ def run() -> None:
 @contextmanager
 def spark_session(name: str, master: str) -> Iterator[SparkSession]:
     """What Spark cannot do is one sentence, not a stack of Java's."""
-    from cotidal.spark.failures import SparkFailure
+    from cotidal.spark.failures import SparkFailure, sentence_in
     from cotidal.spark.session import start
 
     try:
         spark = start(f"cotidal {name}", master=master)
-        try:
-            yield spark
-        finally:
-            spark.stop()
+    except SparkFailure as failure:
+        raise Failed(str(failure)) from failure
+    from pyspark.errors import PySparkException
+
+    try:
+        yield spark
     except (SparkFailure, FileNotFoundError) as failure:
         raise Failed(str(failure)) from failure
+    except PySparkException as failure:
+        sentence = sentence_in(str(failure))
+        if sentence is None:
+            raise
+        raise Failed(sentence) from failure
+    finally:
+        spark.stop()
 
 
 @run.command(
@@ -288,11 +297,24 @@ def print_windows_json(rows: list[Row]) -> None:
 @click.argument("topics", nargs=-1)
 @click.option("--out", required=True, help="The archive: a directory, or any path Spark can write.")
 @click.option("--every", help="Go on for ever, so often: '1 minute'.")
+@click.option(
+    "--per-batch",
+    type=click.IntRange(min=1),
+    default=1_000_000,
+    show_default=True,
+    help="Offsets in one micro-batch at most: what is done again after a kill.",
+)
 @click.option("--merge", is_flag=True, help="Make one directory of those of the micro-batches.")
 @master_option
 @bootstrap_option
 def archive(
-    topics: tuple[str, ...], out: str, every: str | None, merge: bool, master: str, bootstrap: str
+    topics: tuple[str, ...],
+    out: str,
+    every: str | None,
+    per_batch: int,
+    merge: bool,
+    master: str,
+    bootstrap: str,
 ) -> None:
     """Write topics to Parquet files, by topic and day, every record once.
 
@@ -315,6 +337,7 @@ def archive(
                 .option("subscribe", ",".join(topics))
                 .option("startingOffsets", "earliest")
                 .option("includeHeaders", "true")
+                .option("maxOffsetsPerTrigger", per_batch)
                 .load()
             )
             with suppress(KeyboardInterrupt):
@@ -331,24 +354,34 @@ def archive(
     cls=Verb,
     examples=(
         ("into a new topic", "cotidal pipeline run restore orders --from archive --into orders-2"),
+        (
+            "and see that it is the same",
+            "cotidal pipeline run restore orders --from archive --into orders-2 --check",
+        ),
     ),
 )
 @click.argument("topic")
 @click.option("--from", "path", required=True, help="The archive.")
 @click.option("--into", help="The topic to write to; default: the archived one's name.")
+@click.option("--check", is_flag=True, help="Read what was written, and compare digests.")
 @master_option
 @bootstrap_option
-def restore(topic: str, path: str, into: str | None, master: str, bootstrap: str) -> None:
+def restore(
+    topic: str, path: str, into: str | None, check: bool, master: str, bootstrap: str
+) -> None:
     """Write an archived topic to a topic again: same partitions, order, timestamps.
 
     The topic must be there, with as many partitions. Readers with read_committed see all records
     or none.
     """
     from cotidal.client.cluster import Cluster
+    from cotidal.client.offsets import end_offsets
+    from cotidal.values import TopicPartition
 
     into = into or topic
     with Cluster(bootstrap) as cluster:
         partitions = len(cluster.topic(into).partitions)
+        ends = end_offsets(cluster, [TopicPartition(into, each) for each in range(partitions)])
     with spark_session("restore", master) as spark:
         from pyspark.sql import functions as f
 
@@ -364,4 +397,19 @@ def restore(topic: str, path: str, into: str | None, master: str, bootstrap: str
                 f" `cotidal topic alter {into} --partitions {found.last + 1}`"
             )
         pipeline.restore(spark, path, bootstrap, topic=topic, into=into)
-    click.echo(f"{found.records:,} records of '{topic}' are in '{into}'")
+        click.echo(f"{found.records:,} records of '{topic}' are in '{into}'")
+        if check:
+            since = {str(at.partition): offset for at, offset in ends.items()}
+            written = (
+                spark.read.format("cotidal")
+                .option("kafka.bootstrap.servers", bootstrap)
+                .option("subscribe", into)
+                .option("startingOffsets", json.dumps({into: since}))
+                .option("includeHeaders", "true")
+                .option("kafka.isolation.level", "read_committed")
+                .load()
+            )
+            unlike = pipeline.unlike(kept, written)
+            if unlike:
+                raise Failed(f"partitions {unlike} of '{into}' do not hold what was archived")
+            click.echo("the same keys, values, headers and timestamps in the same order")

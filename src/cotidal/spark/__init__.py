@@ -17,6 +17,7 @@ and what is made of them (docs/pipelines.md):
   health         how replication has fared, from the brokers' events
   archive        topics as Parquet files
   engine         simulated runs on executors
+  query_runs     streaming queries, run to their end
   session        a Spark session for these, or one sentence about what it lacks
 
 Needs the extra ``cotidal[spark]`` and, as Spark does, Java. No broker imports this room.

@@ -20,6 +20,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from cotidal.spark import query_runs
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
@@ -82,7 +84,7 @@ def archive(
         "checkpointLocation", f"{path}/checkpoint"
     )
     writer = writer.trigger(processingTime=every) if every else writer.trigger(availableNow=True)
-    writer.start().awaitTermination()
+    query_runs.to_the_end(writer)
 
 
 def read(spark: SparkSession, path: str) -> DataFrame:
@@ -135,6 +137,15 @@ def restore(spark: SparkSession, path: str, bootstrap: str, *, topic: str, into:
         .option("includeTimestamps", "true")
         .save()
     )
+
+
+def unlike(archived: DataFrame, restored: DataFrame) -> list[int]:
+    """The partitions of a topic that do not hold what was archived of it, in order."""
+    kept, found = (
+        {row.partition: (row.records, row.digest) for row in digests(each).collect()}
+        for each in (archived, restored)
+    )
+    return sorted(at for at in kept.keys() | found.keys() if kept.get(at) != found.get(at))
 
 
 def digests(records: DataFrame) -> DataFrame:

@@ -6,10 +6,16 @@ SparkFailure
   DataLost          records that were to be read are no longer there, with their range
   DifferentBatch    a batch comes again, with other rows than were written for it
 
-Raised on the driver wherever the driver can know.
+Raised on the driver wherever the driver can know. Spark runs a source in a Python process of its
+own and hands on what it raises as a text, with the stack: ``sentence_in`` finds the sentence.
 """
 
 from __future__ import annotations
+
+import re
+from typing import Final
+
+_TOLD: Final = re.compile(rf"^{re.escape(__name__)}\.\w+: (.+)$", re.MULTILINE)
 
 
 class SparkFailure(Exception):
@@ -30,3 +36,9 @@ class DataLost(SparkFailure):
 
 class DifferentBatch(SparkFailure):
     pass
+
+
+def sentence_in(text: str) -> str | None:
+    """What a failure of ours says, in what Spark makes of it."""
+    found = _TOLD.search(text)
+    return found[1].strip() if found else None

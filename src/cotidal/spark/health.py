@@ -19,6 +19,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from cotidal.spark import query_runs
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -95,7 +97,7 @@ def follow(
         .option("checkpointLocation", f"{path}/checkpoint")
     )
     writer = writer.trigger(availableNow=True) if once else writer.trigger(processingTime=window)
-    writer.start().awaitTermination()
+    query_runs.to_the_end(writer)
 
 
 def _source(reader: Any, bootstrap: str) -> Any:
