@@ -84,9 +84,10 @@ interop: $(SPARK)     ## Kafka's own tools and classes, other people's client su
 	@COTIDAL_CLIENT_RESULTS=1 $(PYTEST) -m interop tests/interop $(ARGS); status=$$?; \
 	  $(BIN)/python tools/reference_pages.py; exit $$status
 
-docs: $(READY)        ## the documentation as a site in site/
+docs: $(READY)        ## the documentation as a site in site/, with stories that play in it (needs npm)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
 	@$(BIN)/mkdocs build --strict --quiet && echo "site/index.html"
+	@$(BIN)/python tools/page_site.py site/page || echo "the stories in it do not play"
 
 site: $(READY)        ## the page with the simulator inside it, as a static site in build/page (needs npm)
 	@$(BIN)/python tools/page_site.py build/page

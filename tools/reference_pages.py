@@ -28,6 +28,7 @@ import reference_events
 import reference_limits
 import reference_metrics
 import reference_settings
+import reference_stories
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 
@@ -49,6 +50,8 @@ WRITERS: Final[Mapping[str, Writer]] = {
     "metrics": reference_metrics.metrics,
     "metrics-of-kafka": reference_metrics.of_kafka,
     "settings": reference_settings.settings_of,
+    "stories-others": reference_stories.others,
+    "stories-tour": reference_stories.tour,
 }
 
 

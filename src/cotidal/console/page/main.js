@@ -20,6 +20,7 @@ const byId = (id) => document.getElementById(id);
 
 class Page {
   constructor() {
+    document.body.classList.toggle("embedded", new URLSearchParams(location.search).has("embed"));
     this.store = new Store();
     this.opening = address.read(location.hash);
     this.map = new ClusterMap(byId("map"), this);
