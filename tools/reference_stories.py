@@ -1,4 +1,4 @@
-"""The stories that the page plays, as text with a place beneath it where the world itself can run."""
+"""The stories that the page plays, as text with a place beneath each where its world can run."""
 
 from __future__ import annotations
 

@@ -8,7 +8,8 @@
 Three brokers of `cotidal up --chaos`, written to by librdkafka with acks=all (idempotent and not)
 and acks=1, read on leaders and on followers, and processed exactly once in transactions, while
 they are killed, stopped, paused, parted, slowed, filled and wiped. Exit status 1 if a promise was
-broken; then the data directories stay, and the seed that repeats the schedule is told.
+broken; then the data directories stay, the seed that repeats the schedule is told, and so is how to
+see the same blows in the page.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from pathlib import Path
 from cotidal.sim.faults.schedule import Command
 from cotidal.testing.cluster import ProcessCluster
 from tests.chaos import report
-from tests.chaos.plan import STORM
+from tests.chaos.plan import STORM, as_simulated
 from tests.chaos.storm import Outcome, Storm
 
 
@@ -32,8 +33,10 @@ def main() -> None:
     options = _options()
     home = Path(tempfile.mkdtemp(prefix="cotidal-chaos-", dir=options.dir))
     begun = time.monotonic()
+    struck: list[Command] = []
 
     def tell(number: int, command: Command) -> None:
+        struck.append(command)
         if not options.quiet:
             print(f"{time.monotonic() - begun:7.1f} s  fault {number}: {command}", flush=True)
 
@@ -51,6 +54,9 @@ def main() -> None:
         shutil.rmtree(home)
         sys.exit(0)
     print(f"data and journal are in {home}; the same schedule again: --seed {options.seed}")
+    script = home / "storm.script"
+    script.write_text(as_simulated(options.seed, struck), encoding="utf-8")
+    print(f"the same blows on simulated brokers: cotidal sim serve --script {script}")
     sys.exit(1)
 
 

@@ -7,10 +7,12 @@ kill -9 loses nothing that was written, and a disk is wiped only while every ISR
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
-from cotidal.sim.faults.schedule import Schedule, draw_schedule
-from cotidal.sim.plan import Plan
+from cotidal.sim.faults.schedule import Command, Schedule, draw_schedule
+from cotidal.sim.plan import PLANS, Plan
+from cotidal.sim.script import Script, write_script
 
 STORM: Final = Plan(
     "storm",
@@ -41,3 +43,18 @@ def storm_schedule(seed: int, faults: int) -> Schedule:
     """Enough for so many faults, though some will mean nothing when their time comes."""
     seconds = (faults + 10) * STORM.gap_ms * 2 // 1000
     return draw_schedule(seed, STORM._replace(seconds=seconds))
+
+
+def as_simulated(seed: int, struck: Sequence[Command]) -> str:
+    """The same blows at the same moments as a script of the simulator, to be seen and shrunk.
+
+    They fall among other events there: what real processes did between two of them is not known.
+    """
+    last_ms = max((each.at_ms + each.for_ms for each in struck), default=0)
+    plan = PLANS["calm"]._replace(
+        partitions=STORM.partitions,
+        settings=STORM.settings,
+        seconds=last_ms // 1000 + STORM.gap_ms // 1000,
+    )
+    story = (f"What a storm of seed {seed} did to real processes, done to simulated ones.",)
+    return write_script(Script(seed, plan, tuple(struck)), story)

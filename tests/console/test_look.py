@@ -17,6 +17,7 @@ pytestmark = pytest.mark.xdist_group("browser")
 
 VIEWS = {
     "sandbox": "#seed=7&at_us=4000000",
+    "many": "#seed=7&partitions=100&replication=1&min_isr=1",
     "story": "#world=story&story=partition/reconciliation&at_us=6000000",
     "lesson": "#world=story&story=lesson/slow-region",
 }
@@ -42,22 +43,56 @@ def axe():
 def test_axe_finds_no_serious_problem(open_page, server, axe, view, scheme):
     page = open_page(server.base + VIEWS[view], color_scheme=scheme)
     page.wait_for_timeout(300)
+    assert serious(page, axe) == []
+
+
+def serious(page, axe):
     page.evaluate(axe)
     found = page.evaluate("axe.run()")
-    serious = [
+    return [
         f"{each['id']}: {node['html'][:120]} {node['failureSummary'][:200]}"
         for each in found["violations"]
         if each["impact"] in ("serious", "critical")
         for node in each["nodes"]
     ]
-    assert serious == []
+
+
+DIALOGS = {
+    "lessons": ("Lessons", "Lessons"),
+    "runs": ("Runs", "Runs of the simulator"),
+    "help": ("Help and keys", "What you see"),
+}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", DIALOGS)
+def test_axe_finds_no_serious_problem_in_a_dialog(open_page, server, axe, name, scheme):
+    page = open_page(server.address, color_scheme=scheme)
+    button, title = DIALOGS[name]
+    page.get_by_role("button", name=button, exact=True).click()
+    page.wait_for_selector(f"dialog[open] h2:text-is('{title}')")
+    if name == "lessons":
+        page.get_by_text("All other stories").click()
+    assert serious(page, axe) == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_no_serious_problem_in_the_lab(open_page, server, axe, scheme):
+    page = open_page(server.address, color_scheme=scheme)
+    page.get_by_role("button", name="Durability lab", exact=True).click()
+    page.wait_for_selector("#lab h2")
+    page.get_by_text("A configuration of your own").click()
+    assert serious(page, axe) == []
 
 
 def shot(page, name):
     """Written where COTIDAL_SCREENSHOTS says; without it, only taken."""
-    where = os.environ.get("COTIDAL_SCREENSHOTS")
-    path = None if where is None else ROOT / where / f"{name}.png"
-    assert len(page.screenshot(path=path)) > 20_000
+    assert len(page.screenshot(path=where(name))) > 20_000
+
+
+def where(name):
+    told = os.environ.get("COTIDAL_SCREENSHOTS")
+    return None if told is None else ROOT / told / f"{name}.png"
 
 
 def test_pictures_of_the_sandbox(open_page, server):
@@ -91,3 +126,19 @@ def test_a_picture_of_a_narrow_screen(open_page, server):
     page.set_viewport_size({"width": 390, "height": 844})
     page.wait_for_timeout(300)
     shot(page, "page-narrow")
+
+
+def test_a_picture_of_many_partitions(open_page, server):
+    """A broker is dead: what it led is led by others, what it held is offline."""
+    page = open_page(f"{server.base}#seed=7&nodes=5&partitions=300&rate=60")
+    for command in (
+        "{do: 'run-for', ms: 1000}",
+        "{do: 'kill', node: 2}",
+        "{do: 'run-for', ms: 1500}",
+    ):
+        page.evaluate(f"cotidal.link.ask({command})")
+    page.get_by_label("unhealthy first").check()
+    page.wait_for_selector("#partitions canvas[aria-label*='offline 180']")
+    page.locator("#partitions").scroll_into_view_if_needed()
+    path = where("partitions")
+    assert len(page.locator("#partitions").screenshot(path=path)) > 20_000

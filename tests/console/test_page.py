@@ -176,7 +176,7 @@ def test_a_stroke_across_links_cuts_a_region_off_and_another_joins_it(page):
     wait(page, "!p.links['1-2'] && !p.links['1-3']")
 
 
-def test_a_message_is_clicked_read_and_lost(page):
+def click_a_produce_request(page):
     for _ in range(150):
         flights = picture(page)["flights"].items()
         mine = [n for n, each in flights if each["api"] == "Produce" and not each["answer"]]
@@ -186,6 +186,17 @@ def test_a_message_is_clicked_read_and_lost(page):
     page.wait_for_selector(f".flight[data-number='{mine[0]}']")
     page.locator(f".flight[data-number='{mine[0]}']").dispatch_event("click")
     page.wait_for_selector("#detail:has-text('acks=-1 orders-0')")
+
+
+def test_a_message_says_what_it_caused(page):
+    click_a_produce_request(page)
+    assert "Caused" not in page.locator("#detail").text_content()
+    page.evaluate("cotidal.link.ask({do: 'run-for', ms: 40})")
+    page.wait_for_selector("#detail p:has-text('Caused'):has-text('the leader, writes offset')")
+
+
+def test_a_message_is_clicked_read_and_lost(page):
+    click_a_produce_request(page)
     page.get_by_role("button", name="Lose it").click()
     until(page, "cotidal.store.logs.told.some(item => item.kind === 'lose')")
 
@@ -358,10 +369,10 @@ def test_a_run_of_a_plan_opens_and_goes_to_its_end(page):
     assert [item["text"] for item in told(page) if item["kind"] == "fault"]
 
 
-def test_the_lab_measures_and_opens_a_loss(page):
+def test_the_lab_measures_until_it_is_stopped_and_opens_a_loss(page):
     press(page, "Durability lab")
     page.wait_for_selector("#lab h2:has-text('Durability lab')")
-    page.get_by_label("Seeds").fill("1")
+    page.get_by_label("Seeds").fill("200")
     for name in ("acks=all, min ISR 1", "acks=all, min ISR 2"):
         page.get_by_label(name, exact=True).uncheck()
     page.get_by_text("A configuration of your own").click()
@@ -369,9 +380,34 @@ def test_the_lab_measures_and_opens_a_loss(page):
     page.get_by_label("acks=all, min ISR 1 (yours)").uncheck()
     press(page, "Measure")
     page.wait_for_selector("#lab tr.lossy", timeout=60_000)
+    press(page, "Stop")
+    until(page, "cotidal.store.picture.state !== 'running'")
+    assert page.evaluate("cotidal.store.picture.total") < 200
     page.locator("#lab").get_by_role("button", name="Open a loss").click()
-    for _ in range(300):
-        if page.evaluate("cotidal.store.world") == "run":
-            break
-        page.wait_for_timeout(200)
+    until_slow(page, "cotidal.store.world === 'run'")
     page.wait_for_selector("h1:has-text('Plan ebb')")
+
+
+def until_slow(page, expression):
+    """What may take the server a minute."""
+    for _ in range(600):
+        if page.evaluate(expression):
+            return
+        page.wait_for_timeout(200)
+    raise AssertionError(f"not within two minutes: {expression}")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_the_lab_opens_the_shortest_story_of_a_loss(page):
+    press(page, "Durability lab")
+    page.get_by_label("Seeds").fill("1")
+    for name in ("acks=all, min ISR 1", "acks=all, min ISR 2"):
+        page.get_by_label(name, exact=True).uncheck()
+    press(page, "Measure")
+    page.wait_for_selector("#lab tr.lossy", timeout=60_000)
+    press(page, "Shortest")
+    until_slow(page, "cotidal.store.world === 'run'")
+    page.wait_for_selector("h1:has-text('Plan ebb')")
+    script = page.evaluate("cotidal.store.about.start.script").splitlines()
+    assert sum(line.startswith("at ") for line in script) <= 2, script

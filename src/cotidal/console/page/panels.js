@@ -210,6 +210,7 @@ export class Detail {
     switch (chosen.kind) {
       case "broker": return [store.chosen()?.why_out?.[chosen.id], store.chosen()?.if_elected?.[chosen.id], store.picture.brokers?.[chosen.id], Object.entries(store.picture.links ?? {}).filter(([key]) => key.split("-").includes(chosen.id))];
       case "link": return store.picture.links?.[chosen.key];
+      case "message": return [chosen.found, caused(store, chosen.found)];
       default: return chosen.found;
     }
   }
@@ -218,7 +219,7 @@ export class Detail {
     switch (chosen.kind) {
       case "broker": return this.broker(store, chosen.id);
       case "link": return this.link(store, chosen.key);
-      case "message": return this.message(chosen);
+      case "message": return this.message(store, chosen);
       default: return this.record(chosen);
     }
   }
@@ -254,12 +255,13 @@ export class Detail {
     return el("label", { class: "field slow" }, el("span", {}, text), input, out);
   }
 
-  message(chosen) {
+  message(store, chosen) {
     const found = chosen.found;
     if (!found) return { title: "Message", lines: [["", chosen.error ?? "…"]], acts: [] };
     const lines = [["From, to", `${place(found.source)} to ${place(found.target)}, ${found.bytes} bytes`],
       ["Sent", `${seconds(found.sent_us)}${found.arrives_us >= 0 ? `, arrives ${seconds(found.arrives_us)}` : ", held back by a cut link"}`]];
     for (const said of found.said) lines.push([`${said.api} ${said.is_answer ? "answer" : "request"}`, said.gist]);
+    for (const text of caused(store, found)) lines.push(["Caused", text]);
     const acts = found.under_way && this.page.can("lose") ? [this.button("Lose it", { do: "lose", message: chosen.number }, true)] : [];
     return { title: "Message", lines, acts };
   }
@@ -276,6 +278,17 @@ export class Detail {
   button(text, command, risky = false) {
     return el("button", { type: "button", class: risky ? "risky" : "", onclick: () => this.page.act(command) }, text);
   }
+}
+
+// What its receiver did at the moment at which it arrived.
+function caused(store, found) {
+  if (!found || found.arrives_us < 0) return [];
+  const { told } = store.logs;
+  const texts = [];
+  for (let i = told.length - 1; i >= 0 && told[i].at >= found.arrives_us; i--) {
+    if (told[i].at === found.arrives_us && told[i].node === found.target) texts.unshift(told[i].text);
+  }
+  return texts;
 }
 
 const place = (host) => (host < 1000 ? `broker ${host}` : "a client");
