@@ -24,6 +24,8 @@ FENCE = re.compile(r"^```.*?^```$", re.S | re.M)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 SPAN = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 PATH = re.compile(r"(?:[\w.-]+/)+[\w.-]*")
+MADE = ("build", "site", "dist")
+"""Directories that are there once something was built, with more or less in them."""
 ROOMS = ("core", "api", "node", "log", "broker", "wire", "messages", "client", "cli")
 
 
@@ -115,4 +117,4 @@ def anchors(page: Path) -> Iterator[str]:
 
 def is_ours(path: str) -> bool:
     first = path.split("/")[0]
-    return first != "." and ((ROOT / first).is_dir() or first in ROOMS)
+    return first not in (".", *MADE) and ((ROOT / first).is_dir() or first in ROOMS)

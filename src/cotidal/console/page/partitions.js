@@ -86,7 +86,7 @@ export class PartitionTable {
 function told(all, total) {
   const counts = WORST.map((what, severity) => [all.filter((row) => row.severity === severity).length, what]).filter(([count]) => count);
   const listed = all.length < total ? ` (the ${all.length} that are worst off are listed)` : "";
-  return `${total} partition${total === 1 ? "" : "s"}${listed}: ${counts.map(([count, what]) => `${count} ${what}`).join("; ") || "all in sync, all led by their preferred replicas"}.`;
+  return `${total} partition${total === 1 ? "" : "s"}${listed}: ${counts.map(([count, what]) => `${count} ${what}`).join("; ") || `in sync, led by ${total === 1 ? "its preferred replica" : "their preferred replicas"}`}.`;
 }
 
 // A strip for each broker, a cell for each partition: what this broker is to it.
