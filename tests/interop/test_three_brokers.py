@@ -88,6 +88,18 @@ def test_the_quorum_is_described_with_its_voters(tools: Tools) -> None:
     assert roles == ["Follower", "Follower", "Leader"]
 
 
+def test_fixed_voters_become_changeable_by_kafkas_tool(tools: Tools) -> None:
+    """Last of all that describes the quorum: it cannot be taken back."""
+    tools("kafka-features", "upgrade", "--feature", "kraft.version=1")
+    described = tools("kafka-features", "describe")
+    row = next(line for line in described.splitlines() if "kraft.version" in line)
+    assert "FinalizedVersionLevel: 1" in row
+    rows = tools("kafka-metadata-quorum", "describe", "--replication").splitlines()[1:]
+    directories = {row.split()[1] for row in rows if row.strip()}
+    assert len(directories) == 3
+    assert not any(each.startswith("AAAAAAAA") for each in directories)
+
+
 def test_a_partition_moves_throttled_and_the_throttle_goes_when_it_is_verified(
     tools: Tools, topic: str, tmp_path: Path
 ) -> None:
