@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from browser import PageServer, executable, launch
+from browser import PageServer, axe_source, executable, launch
 
 
 def pytest_collection_modifyitems(items):
@@ -31,6 +31,11 @@ def chromium():
         browser = launch(playwright)
         yield browser
         browser.close()
+
+
+@pytest.fixture(scope="session")
+def axe():
+    return axe_source()
 
 
 @pytest.fixture

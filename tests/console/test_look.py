@@ -3,16 +3,10 @@
 `COTIDAL_SCREENSHOTS=docs/img` writes the pictures anew; they are looked at before they are kept.
 """
 
-import os
-import shutil
-import subprocess
-import tarfile
-from pathlib import Path
-
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-AXE = "4.14.0"
+from browser import screenshot_path, serious_problems, shot
+
 pytestmark = pytest.mark.xdist_group("browser")
 
 VIEWS = {
@@ -23,38 +17,12 @@ VIEWS = {
 }
 
 
-@pytest.fixture(scope="module")
-def axe():
-    """axe-core as npm has it, kept in build/."""
-    kept = ROOT / "build" / f"axe-core-{AXE}.tgz"
-    if not kept.exists():
-        if shutil.which("npm") is None:
-            pytest.skip("npm is not installed: it is where axe-core comes from")
-        kept.parent.mkdir(exist_ok=True)
-        command = ["npm", "pack", "--silent", f"axe-core@{AXE}"]
-        if subprocess.run(command, cwd=kept.parent, capture_output=True).returncode:
-            pytest.skip(f"npm could not fetch axe-core {AXE}")
-    with tarfile.open(kept) as package:
-        return package.extractfile("package/axe.min.js").read().decode()
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("view", VIEWS)
 def test_axe_finds_no_serious_problem(open_page, server, axe, view, scheme):
     page = open_page(server.base + VIEWS[view], color_scheme=scheme)
     page.wait_for_timeout(300)
-    assert serious(page, axe) == []
-
-
-def serious(page, axe):
-    page.evaluate(axe)
-    found = page.evaluate("axe.run()")
-    return [
-        f"{each['id']}: {node['html'][:120]} {node['failureSummary'][:200]}"
-        for each in found["violations"]
-        if each["impact"] in ("serious", "critical")
-        for node in each["nodes"]
-    ]
+    assert serious_problems(page, axe) == []
 
 
 DIALOGS = {
@@ -73,7 +41,7 @@ def test_axe_finds_no_serious_problem_in_a_dialog(open_page, server, axe, name, 
     page.wait_for_selector(f"dialog[open] h2:text-is('{title}')")
     if name == "lessons":
         page.get_by_text("All other stories").click()
-    assert serious(page, axe) == []
+    assert serious_problems(page, axe) == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -82,17 +50,7 @@ def test_axe_finds_no_serious_problem_in_the_lab(open_page, server, axe, scheme)
     page.get_by_role("button", name="Durability lab", exact=True).click()
     page.wait_for_selector("#lab h2")
     page.get_by_text("A configuration of your own").click()
-    assert serious(page, axe) == []
-
-
-def shot(page, name):
-    """Written where COTIDAL_SCREENSHOTS says; without it, only taken."""
-    assert len(page.screenshot(path=where(name))) > 20_000
-
-
-def where(name):
-    told = os.environ.get("COTIDAL_SCREENSHOTS")
-    return None if told is None else ROOT / told / f"{name}.png"
+    assert serious_problems(page, axe) == []
 
 
 def test_pictures_of_the_sandbox(open_page, server):
@@ -140,5 +98,5 @@ def test_a_picture_of_many_partitions(open_page, server):
     page.get_by_label("unhealthy first").check()
     page.wait_for_selector("#partitions canvas[aria-label*='offline 180']")
     page.locator("#partitions").scroll_into_view_if_needed()
-    path = where("partitions")
+    path = screenshot_path("partitions")
     assert len(page.locator("#partitions").screenshot(path=path)) > 20_000

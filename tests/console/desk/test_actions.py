@@ -125,8 +125,8 @@ def test_a_move_is_planned_begun_followed_and_done(ask, make_topic, client, unti
 
 
 def test_a_move_that_cannot_end_is_taken_back(ask, make_topic, client, cluster, until):
-    """Its new replica is throttled to a byte a second."""
-    make_topic("stuck", *[b"x" * 100_000] * 5, replicas=1)
+    """A byte a second after its first fetch, which is of a mebibyte at most."""
+    make_topic("stuck", *[b"x" * 100_000] * 40, replicas=1)
     (home,) = client.topic("stuck").partitions[0].replicas
     other = home % 3 + 1
     plan = ask("plan-reassign", topics=["stuck"], brokers=[other], throttle="1")

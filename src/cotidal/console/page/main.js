@@ -2,6 +2,7 @@
 
 import * as address from "./address.js";
 import { clockTime, el, say, set, show, seconds } from "./dom.js";
+import { Desk } from "./desk/desk.js";
 import { SocketLink, WorkerLink } from "./link.js";
 import { LabView, runs } from "./lab.js";
 import { Lesson, lessons } from "./lesson.js";
@@ -29,6 +30,8 @@ class Page {
     this.views = [this.map, this.logs, new Timeline(byId("timeline"), this), new Feed(this), new Detail(this),
       new Promises(byId("promises")), new LatencyPlot(byId("latency")), new LagPlot(byId("lag")), new ThroughputPlot(byId("throughput")),
       new PartitionTable(byId("partitions"), this), new MetadataLog(byId("metadata")), new Changes(byId("change"), this), new Lesson(byId("lesson"), this), new LabView(byId("lab"), this)];
+    this.desk = new Desk(byId("desk"), byId("tabs"), this);
+    this.views.push(this.desk);
     this.makeControls();
     this.makeKeys();
     this.makeWorlds();
@@ -270,7 +273,7 @@ class Page {
   // A live cluster in one sentence, and what it does not tell.
   drawHealth() {
     const { health, notes = [] } = this.store.picture;
-    show(byId("health"), health !== undefined);
+    show(byId("health"), health !== undefined && this.desk.at !== "overview"); // which begins with it
     if (health) {
       set(byId("health"), { class: `health ${health.state}` });
       say(byId("health"), health.sentence);
@@ -282,8 +285,8 @@ class Page {
   // What the world has nothing to say about is not there.
   drawRooms() {
     const { picture, about } = this.store;
-    const isLab = this.store.world === "lab";
-    for (const id of ["controls", "stage", "timeline", "below"]) show(byId(id), !isLab);
+    const hasPicture = this.store.world !== "lab" && !this.desk.isOpen(this.store);
+    for (const id of ["controls", "stage", "timeline", "below"]) show(byId(id), hasPicture);
     show(byId("change"), picture.settings !== undefined);
     show(byId("promises"), picture.lamps !== undefined);
     show(byId("metadata"), (this.store.logs.metadata ?? []).length > 0);
@@ -346,6 +349,7 @@ class Page {
     byId("help").addEventListener("click", () => this.help());
     addEventListener("keydown", (event) => {
       if (event.target.closest("input:not([type=checkbox]), select, textarea, dialog[open]") || event.ctrlKey || event.metaKey || event.altKey) return;
+      if (this.desk.isOpen(this.store) && event.key !== "?") return; // those keys are the picture's
       const number = Number(event.key);
       if (event.key === " " && !event.target.closest("button, [role=button]")) this.toggle();
       else if (event.key === "ArrowRight") this.link.say({ do: "step" });

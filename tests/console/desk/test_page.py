@@ -1,0 +1,333 @@
+"""The desk in a real browser, over a console in a process of its own and a live cluster.
+
+Every view is opened and every action clicked.
+"""
+
+import re
+
+import confluent_kafka
+import pytest
+
+from browser import PageServer, serious_problems, shot
+from cotidal.cli.topic import wait_for_leaders
+from cotidal.client.admin import Resource, change_configs, create_topic
+from cotidal.client.cluster import Cluster as Client
+from cotidal.client.producer import Producer
+
+pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.plain]
+
+PATIENCE_MS = 30_000
+VIEWS = ["overview", "topics", "records", "groups", "transactions", "settings", "moves", "quorum"]
+HOSTILE = [
+    b"<script>document.title = 'taken'</script>",
+    b"<img src=x onerror=\"document.title = 'taken'\">",
+    b"\xff\xfe\x00 is no UTF-8",
+    "turned \u202e around".encode(),
+    b"x" * 10_000_000,
+    None,
+]
+
+
+@pytest.fixture(scope="module")
+def filled(cluster):
+    """Topics, a group, an open transaction."""
+    with Client(cluster.bootstrap, timeout_s=20.0) as client:
+        for name, partitions in (("orders", 2), ("hostile", 1)):
+            create_topic(
+                client, name, partitions=partitions, replication_factor=3,
+                configs={"min.insync.replicas": "2"},
+            )  # fmt: skip
+            wait_for_leaders(client, name, partitions=partitions)
+        big = {"max.message.bytes": str(16 * 1024 * 1024)}
+        change_configs(client, Resource.TOPIC, "hostile", set_to=big)
+        producer = Producer(client, "orders", partition=0)
+        for number in range(120):
+            producer.add(b'{"id":%d,"price":1.10}' % number, key=b"k%d" % number)
+        producer.flush()
+        producer = Producer(client, "hostile", partition=0)
+        for value in HOSTILE:
+            producer.add(value, key=b"<b>key</b>", headers=[("<i>", b"</td><td>")])
+        producer.flush()
+    consumer = confluent_kafka.Consumer(
+        {
+            "bootstrap.servers": cluster.bootstrap,
+            "group.id": "billing",
+            "client.id": "billing-1",
+            "auto.offset.reset": "earliest",
+        }
+    )
+    consumer.subscribe(["orders"])
+    while consumer.poll(0.2) is None:
+        pass
+    consumer.commit(offsets=[confluent_kafka.TopicPartition("orders", 0, 20)], asynchronous=False)
+    writer = confluent_kafka.Producer(
+        {
+            "bootstrap.servers": cluster.bootstrap,
+            "transactional.id": "shop",
+            "transaction.timeout.ms": 900_000,  # open for as long as these tests may take
+        }
+    )
+    writer.init_transactions(30)
+    writer.begin_transaction()
+    writer.produce("orders", b"open", partition=1)
+    writer.flush(30)
+    yield cluster
+    writer.abort_transaction(30)
+    consumer.close()
+
+
+@pytest.fixture(scope="module")
+def console(filled):
+    made = PageServer(
+        "--bootstrap", filled.bootstrap, "--port", "0", "--allow-changes", verb=("console",)
+    )
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def page(open_page, console):
+    opened = open_page(console.address)
+    opened.set_default_timeout(PATIENCE_MS)
+    return opened
+
+
+def go(page, view):
+    page.click(f"#tab-{view}")
+    page.wait_for_selector(f"#desk[aria-labelledby=tab-{view}] .card")
+
+
+def confirm(page, *, loses=False):
+    """The plan is read, and accepted."""
+    page.wait_for_selector("#confirm")
+    text = page.inner_text("#dialog")
+    if loses:
+        assert page.is_disabled("#confirm")
+        page.check("#accept")
+    page.click("#confirm")
+    page.wait_for_selector("#dialog", state="hidden")
+    page.wait_for_selector("#desk > .told.good")
+    return text
+
+
+def read(page, topic, **fields):
+    page.fill("#records-topic", topic)
+    for name, value in fields.items():
+        page.fill(f"#records-{name}", value)
+    page.click("#read button[type=submit]")
+    page.wait_for_selector(f".told:has-text('{topic}-')")
+
+
+def values(page):
+    return page.locator("tr.record td:nth-child(4)").all_inner_texts()
+
+
+@pytest.mark.parametrize(("scheme", "views"), [("light", VIEWS[:4]), ("dark", VIEWS[4:])])
+def test_every_view_opens_and_axe_finds_no_serious_problem(open_page, console, axe, scheme, views):
+    page = open_page(console.address, color_scheme=scheme)
+    for view in views:
+        go(page, view)
+        page.wait_for_selector("#desk table, #desk .note")
+        if view == "settings":  # one row is like another, and axe looks at each
+            page.get_by_label("Find").fill("retention")
+        assert serious_problems(page, axe, within="#desk, #tabs") == [], view
+        assert not page.is_visible("#stage")
+    page.click("#tab-picture")
+    page.wait_for_selector("#stage")
+    assert not page.is_visible("#desk")
+
+
+def test_tabs_are_walked_with_the_arrow_keys_and_stand_in_the_address(page, open_page):
+    page.focus("#tab-picture")
+    page.keyboard.press("ArrowRight")
+    page.wait_for_selector("#desk .verdict")
+    assert page.evaluate("document.activeElement.id") == "tab-overview"
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_selector("#stage")
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_selector("#tab-quorum[aria-selected=true]")
+    assert "tab=quorum" in page.url
+    page.reload()
+    page.wait_for_selector("#desk .verdict:has-text('leads in epoch')")
+
+
+def test_the_overview_says_in_one_sentence_that_all_is_well(page):
+    go(page, "overview")
+    page.wait_for_selector(".verdict.good:has-text('All well: 3 brokers')")
+    assert page.locator("#desk tbody tr").count() == 3
+    page.click("#desk tbody tr:first-child button")
+    page.wait_for_selector("#tab-settings[aria-selected=true]")
+    assert page.input_value("#settings-name") == "1"
+
+
+def test_hostile_records_are_shown_and_do_nothing(page):
+    go(page, "records")
+    read(page, "hostile")
+    page.wait_for_selector("tr.record >> nth=5")
+    shown = values(page)
+    assert shown[0] == HOSTILE[0].decode()
+    assert shown[1] == HOSTILE[1].decode()
+    assert shown[2].startswith("000000")
+    assert shown[3] == "turned \\u202e around"
+    assert "Show more of 10,000,000 bytes" in shown[4]
+    assert len(shown[4]) < 2_000
+    assert shown[5] == "null"
+    assert page.locator("#desk script, #desk img, #desk table b:has-text('key')").count() == 0
+    page.click("text=Show more of 10,000,000 bytes")
+    page.wait_for_selector("text=The first part of 10,000,000 bytes")
+    page.click("#compare")
+    page.wait_for_selector(".told:has-text('replicas hold the same records from offset 0 to 5')")
+    assert "taken" not in page.title()
+
+
+def test_records_are_turned_looked_through_and_laid_out(page):
+    go(page, "records")
+    read(page, "orders", **{"from": "10"})
+    page.wait_for_selector("tr.record:has-text('k59')")
+    assert page.locator("tr.record").count() == 50
+    page.click("#newer")
+    page.wait_for_selector("tr.record:has-text('k60')")
+    page.click("#older")
+    page.wait_for_selector("tr.record:has-text('k10')")
+    page.select_option("#records-form", "json")
+    read(page, "orders", **{"from": "0", "text": '"id":77,'})
+    page.wait_for_selector("tr.record:has-text('k77')")
+    assert values(page) == ['{\n  "id": 77,\n  "price": 1.10\n}']
+    page.select_option("#records-form", "hex")
+    page.select_option("#records-replica", "2")
+    read(page, "orders")
+    page.wait_for_selector(".told:has-text('on broker 2')")
+    page.fill("#records-topic", "order")
+    page.click("#read button[type=submit]")
+    page.wait_for_selector(".told.bad:has-text(\"did you mean 'orders'\")")
+
+
+def test_a_record_is_produced(page):
+    go(page, "records")
+    page.click("summary:has-text('Produce a record')")
+    form = page.locator("#produce")
+    form.get_by_label("Partition").fill("1")
+    form.get_by_label("Topic").fill("orders")
+    form.get_by_label("Key").fill("by hand")
+    form.get_by_label("Headers").fill("why=test")
+    form.locator("textarea").fill("written in the page")
+    form.get_by_role("button", name="Produce").click()
+    told = page.wait_for_selector("#produce .told.good").inner_text()
+    assert re.fullmatch(
+        r"Written to orders-1 at offset \d+ \(all in-sync replicas have it\)\.", told
+    )
+    read(page, "orders", partition="1")
+    page.wait_for_selector("tr.record:has-text('written in the page')")
+
+
+def test_a_topic_is_made_grown_set_moved_and_deleted(page):
+    go(page, "topics")
+    page.click("summary:has-text('New topic')")
+    form = page.locator("#new-topic")
+    form.get_by_label("Name").fill("by-hand")
+    form.get_by_label("Partitions").fill("1")
+    form.get_by_label("Replicas").fill("2")
+    form.get_by_role("button").click()
+    assert "1 partition, 2 replicas each" in confirm(page)
+    page.wait_for_selector("section[aria-label='Topic by-hand']")
+    page.click("[data-key=grow]")
+    assert "It has 1 partition and will have 2." in confirm(page)
+    page.wait_for_selector("summary:has-text('by-hand-1')")
+    page.click("[data-key=settings]")
+    page.wait_for_selector("#tab-settings[aria-selected=true]")
+    page.click("[data-key='set-retention.ms']")
+    page.fill("#set-config input", "5000")
+    page.click("#set-config button[type=submit]")
+    assert "it will be '5000'" in confirm(page)
+    page.wait_for_selector("tr:has-text('retention.ms') .pill:text('topic')")
+    go(page, "topics")
+    page.click("[data-key=move]")
+    page.wait_for_selector("#tab-moves[aria-selected=true]")
+    page.fill("#move-brokers", "1, 2, 3")
+    page.fill("#move-throttle", "10MB")
+    page.locator("#move").get_by_label("Replicas of each").fill("3")
+    page.click("#move button[type=submit]")
+    assert "at most 10,000,000 bytes a second" in confirm(page)
+    page.wait_for_selector("section[aria-label=Throttles] tr:has-text('broker 1')")
+    page.wait_for_selector("section[aria-label='Under way']:has-text('Nothing is being moved')")
+    page.click("#unthrottle")
+    confirm(page)
+    page.wait_for_selector("section[aria-label=Throttles]:has-text('Nothing is throttled')")
+    go(page, "topics")
+    page.click("[data-key='topic-by-hand']")
+    page.click("[data-key=delete]")
+    assert "There is no way back" in confirm(page, loses=True)
+    page.wait_for_selector("[data-key='topic-by-hand']", state="detached")
+
+
+def test_a_move_is_stopped(page, client, make_topic):
+    """A byte a second after its first fetch, which is of a mebibyte at most."""
+    make_topic("stuck", *[b"x" * 100_000] * 40, replicas=1)
+    (home,) = client.topic("stuck").partitions[0].replicas
+    go(page, "moves")
+    page.fill("#throttle-rate", "1")
+    page.fill("#throttle-topics", "stuck")
+    page.click("#throttle button[type=submit]")
+    confirm(page)
+    page.fill("#move-topics", "stuck")
+    page.fill("#move-brokers", str(home % 3 + 1))
+    page.fill("#move-throttle", "1")
+    page.click("#move button[type=submit]")
+    confirm(page)
+    page.click("[data-key=stop-stuck-0]")
+    confirm(page)
+    page.wait_for_selector("section[aria-label='Under way']:has-text('Nothing is being moved')")
+    page.click("#unthrottle")
+    confirm(page)
+
+
+def test_groups_and_transactions_tell_what_is_open(page):
+    go(page, "groups")
+    page.click("[data-key=group-billing]")
+    page.wait_for_selector("section[aria-label='Group billing'] td:has-text('billing-1')")
+    assert (
+        page.locator("section[aria-label='Group billing'] tr:has-text('orders-0') b").count() == 1
+    )
+    go(page, "transactions")
+    page.wait_for_selector(".verdict:has-text('1 transaction open in partitions; none hangs')")
+    page.click("[data-key=txn-shop]")
+    page.wait_for_selector("section[aria-label='Transactional id shop']:has-text('orders-1')")
+    page.click("[data-key=abort]")
+    page.wait_for_selector("#desk > .told.bad:has-text('no transaction hangs')")
+
+
+def test_a_console_that_only_shows_plans_and_does_nothing(open_page, filled):
+    server = PageServer("--bootstrap", filled.bootstrap, "--port", "0", verb=("console",))
+    try:
+        page = open_page(server.address)
+        go(page, "topics")
+        page.click("[data-key=topic-orders]")
+        page.click("[data-key=delete]")
+        page.check("#accept")
+        assert page.is_disabled("#confirm")
+        assert "start it with --allow-changes" in page.inner_text("#dialog")
+        said = page.evaluate(
+            "cotidal.link.ask({do: 'ask', what: 'delete-topic', arguments: {topic: 'orders'}})"
+            ".catch((error) => error.message)"
+        )
+        assert "only shows" in said
+        page.close()
+    finally:
+        server.stop()
+
+
+def test_pictures_of_the_desk(open_page, console):
+    page = open_page(console.address)
+    page.set_viewport_size({"width": 1440, "height": 720})
+    go(page, "records")
+    read(page, "orders", **{"from": "100"})
+    page.wait_for_selector("tr.record:has-text('k119')")
+    shot(page, "desk-records")
+    page.set_viewport_size({"width": 390, "height": 844})
+    go(page, "overview")
+    page.wait_for_selector("#desk tbody tr >> nth=2")
+    wide = page.evaluate(
+        "[...document.querySelectorAll('body *')].filter((each) => !each.closest('.scroll, .tabs')"
+        " && each.getBoundingClientRect().right > 391).map((each) => each.outerHTML.slice(0, 90))"
+    )
+    assert wide == []
