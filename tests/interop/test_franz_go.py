@@ -33,9 +33,21 @@ FUNCTION: Final = re.compile(r"^func (Test\w+)\(t \*testing\.T\) \{\n(.*?)^\}", 
 OUTCOME: Final = re.compile(r"^( *)--- (PASS|FAIL|SKIP): (\S+) \(", re.M)
 CHAINS: Final = {"TestGroupETL", "TestTxnEtl"}
 CHAIN_UNDER_KILLS: Final = "TestGroupETL"
-"""Not the other one: it takes a connection that is refused for a failure, and, where the records
-that it skipped were aborted, the epoch that it still holds for a loss."""
 RECORDS_UNDER_KILLS: Final = 2_000
+TRANSACTIONS_UNDER_KILLS: Final = "TestTxnEtl"
+"""As it is, it takes a connection that is refused for a failure, on Kafka too: it is made patient
+(go/patient_test.go)."""
+KILLS_OF_TRANSACTIONS: Final = 8
+"""Then quiet: a static member that could not leave goes when its session ends, and that begins
+anew whenever its coordinator moves."""
+PATIENCE: Final = {
+    "helpers_test.go": ("\t\tAlwaysRetryEOF(),\n", "\t\tAlwaysRetryEOF(), Dialer(patientDial),\n"),
+    "txn_test.go": (
+        'c.sendErr(fmt.Errorf("poll got unexpected errs: %v", fetchErrs))',
+        "c.bear(fetchErrs)",
+    ),
+}
+"""By file: what stands there, and what is put in its place."""
 
 NOT_HERE: Final = {
     "Test848RegexBrokerResolves": "takes records of __consumer_offsets for its own; passes alone",
@@ -72,6 +84,29 @@ def _build(home: Path) -> None:
         source.rename(home)
 
 
+@pytest.fixture(scope="module")
+def patient(kgo: Path) -> Path:
+    """The same tests, compiled with what makes TestTxnEtl bear killed brokers."""
+    ours = Path(__file__).parent / "go" / "patient_test.go"
+    package = kgo / "pkg" / "kgo"
+    with tempfile.TemporaryDirectory() as work:
+        replaced = {str(package / ours.name): str(ours)}
+        for name, (before, after) in PATIENCE.items():
+            source = (package / name).read_text(encoding="utf-8")
+            assert source.count(before) == 1, f"{name} has changed"
+            changed = Path(work) / name
+            changed.write_text(source.replace(before, after), encoding="utf-8")
+            replaced[str(package / name)] = str(changed)
+        overlay = Path(work) / "overlay.json"
+        overlay.write_text(json.dumps({"Replace": replaced}), encoding="utf-8")
+        build = ("go", "test", "-c", "-overlay", str(overlay), "-o", "patient.test", "./pkg/kgo")
+        try:
+            fetch(build, BUILD_SECONDS_MAX, where=kgo, what="franz-go's patient tests")
+        except Missing as missing:
+            pytest.skip(str(missing))
+    return kgo / "patient.test"
+
+
 def speaking(kgo: Path) -> list[str]:
     """The tests whose code asks for a client of a real server."""
     files = sorted((kgo / "pkg" / "kgo").glob("*_test.go"))
@@ -83,10 +118,12 @@ def speaking(kgo: Path) -> list[str]:
     ]
 
 
-def run_kgo(kgo: Path, cluster: Trio, tests: list[str], *, records: int) -> Ran:
+def run_kgo(
+    kgo: Path, cluster: Trio, tests: list[str], *, records: int, program: str = "kgo.test"
+) -> Ran:
     ended = run(
         [
-            *(str(kgo / "kgo.test"), "-test.v", f"-test.timeout={SUITE_SECONDS_MAX}s"),
+            *(str(kgo / program), "-test.v", f"-test.timeout={SUITE_SECONDS_MAX}s"),
             *("-test.run", f"^({'|'.join(tests)})$"),
         ],
         SUITE_SECONDS_MAX + 30,
@@ -140,3 +177,15 @@ def test_its_chain_of_groups_while_brokers_are_killed(
     assert killer.kills
     suite = Suite("franz-go", VERSION, f"{CHAIN_UNDER_KILLS} of kgo, a broker killed every 10 s")
     assert judge(suite, ran, NOT_HERE) == {}
+
+
+def test_its_chain_of_transactions_is_exact_while_brokers_are_killed(
+    kgo: Path, patient: Path, cluster: Trio, judge: Callable[..., dict[str, str]]
+) -> None:
+    with Killer(cluster, kills_max=KILLS_OF_TRANSACTIONS) as killer:
+        ran = run_kgo(
+            kgo, cluster, [TRANSACTIONS_UNDER_KILLS], records=RECORDS, program=patient.name
+        )
+    assert killer.kills
+    what = f"{TRANSACTIONS_UNDER_KILLS} of kgo, made patient, a broker killed every 10 s"
+    assert judge(Suite("franz-go", VERSION, what), ran, {}) == {}

@@ -60,10 +60,11 @@ def trio(make: Make, directory: Path, settings: Mapping[str, str]) -> Iterator[T
 
 
 class Killer:
-    """Takes brokers down, one by one, for the length of a ``with`` block."""
+    """Takes brokers down, one by one, for the length of a ``with`` block or ``kills_max`` times."""
 
-    def __init__(self, cluster: Trio) -> None:
+    def __init__(self, cluster: Trio, kills_max: int | None = None) -> None:
         self.kills = 0
+        self._kills_max = kills_max
         self._cluster = cluster
         self._over = threading.Event()
         self._wrong: BaseException | None = None
@@ -81,7 +82,9 @@ class Killer:
 
     def _go_on(self) -> None:
         try:
-            while not self._over.wait(KILL_EVERY_SECONDS - DOWN_SECONDS) and self._is_whole():
+            while self.kills != self._kills_max:
+                if self._over.wait(KILL_EVERY_SECONDS - DOWN_SECONDS) or not self._is_whole():
+                    break
                 node = NODES[self.kills % len(NODES)]
                 self._cluster.kill(node)
                 self.kills += 1
