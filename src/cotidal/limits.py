@@ -35,6 +35,10 @@ COORDINATOR_LOAD_BYTES: Final = 64 * KIB
 COORDINATOR_HELD_MAX: Final = 1_000
 """Questions that wait for one coordinator to load its log; the rest is refused at once."""
 
+TRANSACTION_WAITING_MAX: Final = 16
+"""Requests of one producer that wait for the end of its last transaction; the rest is told to come
+again at once. A client has one or two of them under way: partitions, and offsets."""
+
 CONSUMER_GROUP_MEMBERS_MAX: Final = 10_000
 """Members of one group of the consumer protocol, if group.consumer.max.size does not say less. Each
 change makes a target for all of them: about 20 ms with so many."""

@@ -48,6 +48,7 @@ from cotidal.core.transactions.transaction import (
     transaction_of,
 )
 from cotidal.errors import ErrorCode, Refusal
+from cotidal.limits import TRANSACTION_WAITING_MAX
 from cotidal.values import Millis, ProducerEpoch, ProducerId, TopicPartition, WallMillis
 
 RULES = TransactionRules(timeout_max_ms=60_000, expiration_ms=1_000_000, timeout_check_ms=1)
@@ -358,6 +359,17 @@ def test_the_next_transaction_does_not_wait_for_ever() -> None:
     assert code(world.answers[second]) is ErrorCode.CONCURRENT_TRANSACTIONS
     world.marked(world.orders[0])
     assert world.held.status is Status.COMPLETE_COMMIT, "whoever was sent away has added nothing"
+
+
+def test_a_producer_that_asks_too_often_is_told_to_come_again_at_once() -> None:
+    world, producer = ending()
+    asked = [
+        world.put(AddPartitions(ID, producer, (P1,))) for _ in range(TRANSACTION_WAITING_MAX + 1)
+    ]
+    assert code(world.answers[asked[-1]]) is ErrorCode.CONCURRENT_TRANSACTIONS
+    world.marked(world.orders[0])
+    told = [world.answers[each] for each in asked[:-1]]
+    assert told == [PartitionsAdded()] * TRANSACTION_WAITING_MAX
 
 
 def test_a_stranger_does_not_wait_for_the_end_of_a_transaction() -> None:

@@ -42,6 +42,7 @@ from cotidal.core.transactions.transaction import (
     transaction_of,
 )
 from cotidal.errors import ErrorCode, Refusal
+from cotidal.limits import TRANSACTION_WAITING_MAX
 from cotidal.messages.records.transaction import TransactionLogKey, TransactionLogValue
 from cotidal.values import (
     NO_PRODUCER_ID,
@@ -245,9 +246,11 @@ class TransactionCoordinator:
     def _add(self, ask: AddPartitions, waiter: Waiter, at: Moment) -> Acts:
         id_ = ask.transactional_id
         held = self.transactions.get(id_)
-        if held is not None and held.status in PREPARED and _may_wait(held, ask):
+        before = self._waiting.get(id_, ())
+        is_ending = held is not None and held.status in PREPARED and _may_wait(held, ask)
+        if is_ending and len(before) < TRANSACTION_WAITING_MAX:
             waiting = Waiting(ask, waiter, Millis(at.now + PATIENCE_MS))
-            self._waiting[id_] = (*self._waiting.get(id_, ()), waiting)
+            self._waiting[id_] = (*before, waiting)
             if self._patience_ends_at is None:
                 self._patience_ends_at = waiting.until
             return ()
