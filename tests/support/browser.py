@@ -76,7 +76,7 @@ def serious_problems(page, axe, within="html"):
 
 def shot(page, name):
     """Written where COTIDAL_SCREENSHOTS says; without it, only taken."""
-    assert len(page.screenshot(path=screenshot_path(name))) > 20_000
+    assert len(page.screenshot(path=screenshot_path(name), animations="disabled")) > 20_000
 
 
 def screenshot_path(name):

@@ -33,7 +33,7 @@ from cotidal.limits import (
 )
 from cotidal.values import NodeId
 
-ANSWER_TIMEOUT_S: Final = 2.0
+ANSWER_TIMEOUT_S: Final = 1.5
 """A broker that hangs must not make the picture of the others old."""
 CONNECT_TIMEOUT_S: Final = 1.0
 SIZES_EVERY_S: Final = 10.0
@@ -109,19 +109,22 @@ class Watch:
                     cluster.close()
                     self._wanted.clear()
                 self._wanted.wait()
-                begun = time.monotonic()
+                begun = time.thread_time()  # waiting for a broker that hangs is no work
                 try:
                     self._see(cluster, chronicle)
                 except Exception:  # a bug of ours must not leave pages with an old picture
                     traceback.print_exc(file=sys.stderr)
                 self._first.set()
-                spent = time.monotonic() - begun
+                spent = time.thread_time() - begun
                 time.sleep(max(LIVE_POLL_MS / 1000, spent * LIVE_POLL_SHARE))
 
     def _see(self, cluster: Cluster, chronicle: Chronicle) -> None:
         before = self.frames[-1].picture if self.frames else {}
         try:
-            seen = self._gathered(cluster)
+            try:
+                seen = self._gathered(cluster)
+            except ClientError:  # who was asked first has just gone: ask another one
+                seen = self._gathered(cluster)
         except ClientError as failure:
             picture = silent_picture(before, str(failure))
         else:
@@ -132,9 +135,15 @@ class Watch:
 
     def _gathered(self, cluster: Cluster) -> Seen:
         now = time.monotonic()
+        controls = self._controls
+        machines = {} if controls is None else controls.machines()
+        links = {} if controls is None else controls.links()
         recently = {
             node: why for node, (at, why) in self._silent.items() if now - at < SILENT_AGAIN_S
         }
+        for node, machine in machines.items():
+            if machine.state in ("paused", "down"):
+                recently[NodeId(node)] = f"it is {machine.state}"
         is_stale = now - self._sizes_at > SIZES_EVERY_S
         status = gather(
             cluster, internal=True, passed_over=recently, sizes=None if is_stale else self._sizes
@@ -142,12 +151,10 @@ class Watch:
         if is_stale:
             self._sizes, self._sizes_at = status.sizes, now
         self._silent = {
-            node: self._silent[node] if node in recently else (time.monotonic(), why)
+            node: self._silent.get(node, (now, why)) if node in recently else (now, why)
             for node, why in status.scene.silent.items()
+            if node not in machines
         }
-        controls = self._controls
-        machines = {} if controls is None else controls.machines()
-        links = {} if controls is None else controls.links()
         return Seen(status, self._quorum(cluster), machines, links)
 
     def _quorum(self, cluster: Cluster) -> Quorum | None:

@@ -259,6 +259,7 @@ class Page {
     if (document.activeElement !== this.speed && speed !== undefined) this.speed.value = String(speed);
     say(this.clock, this.when(now ?? 0));
     document.body.dataset.state = state ?? "";
+    document.body.dataset.world = this.store.world;
     const broken = this.store.picture.broken;
     if (broken && this.brokenTold !== broken.sentence) {
       this.brokenTold = broken.sentence;

@@ -1,0 +1,255 @@
+"""The live console in a real browser, on three processes of `cotidal up`."""
+
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
+
+from browser import PageServer, serious_problems, shot
+from cotidal.testing.ports import quiet_port
+
+pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.timeout(240)]
+
+LONG_MS = 60_000
+"""The machine may be busy."""
+
+
+def cotidal(*arguments, **options):
+    command = [sys.executable, "-m", "cotidal", *arguments]
+    return subprocess.run(command, check=True, text=True, capture_output=True, **options)
+
+
+class Up:
+    """Three brokers with their console, and a topic."""
+
+    def __init__(self):
+        port, page = quiet_port(3), quiet_port()
+        command = [sys.executable, "-m", "cotidal", "up", "--ephemeral", "--chaos"]
+        command += ["--port", str(port), "--console-port", str(page)]
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        line = self._process.stdout.readline()
+        self.bootstrap = line.removeprefix("cotidal is up: ").split()[0]
+        self.home = re.search(r"data in (\S+)", line)[1]
+        self.address = self._process.stdout.readline().split()[-1]
+        self.produced = 0
+        at = ("--bootstrap", self.bootstrap)
+        cotidal("topic", "create", "orders", "--partitions", "1", *at)
+
+    def produce(self, count):
+        """To the only partition, with acks=all."""
+        lines = "".join(f"order {self.produced + number}\n" for number in range(count))
+        cotidal("produce", "orders", "--bootstrap", self.bootstrap, input=lines)
+        self.produced += count
+
+    def stop(self):
+        self._process.terminate()
+        self._process.communicate(timeout=60)
+
+
+@pytest.fixture(scope="module")
+def up():
+    made = Up()
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def page(open_page, up):
+    """Of a cluster that is well, with orders-0 chosen."""
+    opened = open_page(up.address)
+    opened.set_default_timeout(LONG_MS)
+    until(opened, "p => p.picture.partitions['orders-0']?.isr.length === 3")
+    until(opened, "p => Object.values(p.picture.brokers).every((each) => each.state === 'up')")
+    up.produce(3)
+    until(opened, f"p => p.chosen().logs[p.chosen().leader]?.high_watermark === {up.produced}")
+    return opened
+
+
+def until(page, condition):
+    """Of the page's store: a condition that comes true."""
+    page.wait_for_function(f"() => ({condition})(cotidal.store)", timeout=LONG_MS)
+
+
+def chosen(page):
+    return page.evaluate("cotidal.store.chosen()")
+
+
+def click(page, name):
+    page.get_by_role("button", name=name, exact=True).click()
+
+
+def told(page, text):
+    """Newest first, among what happened."""
+    return page.locator("#feed li", has_text=text).first
+
+
+def test_a_cluster_that_is_well_says_so_and_shows_its_logs(page, up):
+    assert page.inner_text("#health").startswith("All well: 3 brokers")
+    assert page.locator(".row .name").all_inner_texts() == ["Broker 1", "Broker 2", "Broker 3"]
+    page.locator(".row .hw text", has_text=f"HW {up.produced}").nth(2).wait_for()
+    assert page.locator("#metadata li", has_text="topic orders created").count() == 1
+    assert page.locator(".lamps .holds").count() == 6
+    assert page.title() == "Live cluster · cotidal"
+
+
+def test_a_follower_is_killed_and_the_high_watermark_goes_on_without_it(page, up):
+    before = chosen(page)
+    follower = next(node for node in before["isr"] if node != before["leader"])
+    click(page, f"Kill broker {follower}")
+    until(page, f"p => !p.chosen().isr.includes({follower})")
+    until(page, f"p => p.picture.brokers[{follower}].state === 'down'")
+    told(page, f"You kill broker {follower}").wait_for()
+    told(page, "The ISR of orders-0 shrinks").wait_for()
+    up.produce(5)
+    until(page, f"p => p.chosen().logs[p.chosen().leader].high_watermark === {up.produced}")
+    after = chosen(page)
+    assert after["logs"][str(follower)]["end"] == before["logs"][str(follower)]["end"]
+    assert after["why_out"][str(follower)].startswith("fenced for")
+    assert after["leader_epoch"] == before["leader_epoch"]
+    click(page, f"Start broker {follower}")
+    until(page, "p => p.chosen().isr.length === 3")
+    until(page, f"p => p.chosen().logs[{follower}].end === {up.produced}")
+
+
+def test_a_leader_is_killed_and_comes_back_with_what_the_next_one_has(page, up):
+    before = chosen(page)
+    leader = before["leader"]
+    click(page, f"Kill broker {leader}")
+    until(page, f"p => p.chosen().leader >= 0 && p.chosen().leader !== {leader}")
+    until(page, f"p => p.chosen().leader_epoch > {before['leader_epoch']}")
+    told(page, f"after broker {leader}").wait_for()
+    up.produce(4)
+    others = [node for node in before["isr"] if node != leader]
+    for node in others:
+        until(page, f"p => p.chosen().logs[{node}].high_watermark === {up.produced}")
+    shot(page, "console-live")
+    click(page, f"Start broker {leader}")
+    until(page, "p => p.chosen().isr.length === 3")
+    until(page, f"p => p.chosen().logs[{leader}].end === {up.produced}")
+    logs = chosen(page)["logs"]
+    epochs = logs[str(leader)]["epochs"]
+    assert epochs[-1][0] > before["leader_epoch"]
+    until(page, "p => new Set(Object.values(p.chosen().logs).map((log) => log.end)).size === 1")
+
+
+def test_a_broker_is_paused_and_stopped_and_goes_on(page):
+    node = next(node for node in chosen(page)["isr"] if node != chosen(page)["leader"])
+    click(page, f"Pause broker {node}")
+    until(page, f"p => p.picture.brokers[{node}].state === 'paused'")
+    click(page, f"Resume broker {node}")
+    until(page, f"p => p.picture.brokers[{node}].state === 'up'")
+    until(page, "p => p.chosen().isr.length === 3")
+    page.locator(f"#map [aria-label^='Broker {node} ']").click()
+    page.locator("#detail").get_by_role("button", name="Stop", exact=True).click()
+    until(page, f"p => p.picture.brokers[{node}].state === 'down'")
+    click(page, f"Start broker {node}")
+    until(page, "p => p.chosen().isr.length === 3")
+
+
+def test_links_are_cut_and_slowed_and_made_whole(page):
+    link = page.locator("[aria-label^='Link between brokers 1 and 2']")
+    link.focus()
+    link.press("Enter")
+    detail = page.locator("#detail")
+    detail.get_by_role("button", name="Cut", exact=True).click()
+    until(page, "p => p.picture.links['1-2']?.cut === true")
+    detail.get_by_role("button", name="Join", exact=True).click()
+    until(page, "p => p.picture.links['1-2'] === undefined")
+    slider = detail.get_by_label("Slower by, milliseconds each way")
+    slider.fill("120")
+    slider.dispatch_event("change")
+    until(page, "p => p.picture.links['1-2']?.slow_ms === 120")
+    slider.fill("0")
+    slider.dispatch_event("change")
+    until(page, "p => p.picture.links['1-2'] === undefined")
+
+
+def test_the_time_line_goes_back_to_what_was_seen_and_returns(page, up):
+    until(page, "p => p.logs.told.length > 3")
+    click(page, "Step back")
+    until(page, "p => p.picture.state === 'paused' && p.picture.now_us < p.picture.furthest_us")
+    stays = page.evaluate("cotidal.store.picture.now_us")
+    up.produce(1)
+    until(page, f"p => p.picture.furthest_us > {stays} + 2e6")
+    assert page.evaluate("cotidal.store.picture.now_us") == stays
+    assert page.inner_text("#play") == "▶ Now"
+    page.locator("#play").click()
+    until(page, f"p => p.chosen().logs[p.chosen().leader].high_watermark === {up.produced}")
+    assert page.inner_text("#play") == "❚❚ Pause"
+
+
+def test_two_tabs_see_the_same_cluster(page, open_page, up):
+    other = open_page(up.address)
+    until(other, "p => p.chosen()?.isr.length === 3")
+    node = next(node for node in chosen(page)["isr"] if node != chosen(page)["leader"])
+    click(page, f"Kill broker {node}")
+    for each in (page, other):
+        until(each, f"p => p.picture.brokers[{node}].state === 'down'")
+        told(each, f"You kill broker {node}").wait_for()
+    click(other, f"Start broker {node}")
+    for each in (page, other):
+        until(each, "p => p.chosen().isr.length === 3")
+
+
+def test_the_simulator_is_one_click_away(page):
+    page.locator("#worlds").get_by_role("button", name="Sandbox").click()
+    until(page, "p => p.world === 'simulator' && p.picture.state === 'paused'")
+    assert page.locator("#health").is_hidden()
+    page.locator("#worlds").get_by_role("button", name="Live").click()
+    until(page, "p => p.world === 'live' && p.picture.state === 'running'")
+    assert page.locator("#health").is_visible()
+
+
+def test_axe_finds_no_serious_problem_in_the_console(page, axe):
+    assert serious_problems(page, axe) == []
+
+
+# A console of its own
+
+
+@pytest.fixture
+def read_only(up):
+    options = ("--port", str(quiet_port()), "--bootstrap", up.bootstrap, "--data", up.home)
+    made = PageServer(*options, verb=("console",))
+    yield made
+    made.stop()
+
+
+def test_a_console_without_leave_shows_and_refuses(read_only, open_page):
+    opened = open_page(read_only.address)
+    until(opened, "p => p.chosen()?.isr.length === 3")
+    assert opened.get_by_role("button", name="Kill broker 1").count() == 0
+    where = re.sub("^http", "ws", read_only.base) + "world"
+    with connect(where, origin=read_only.base.rstrip("/"), proxy=None) as socket:
+        socket.send(json.dumps({"do": "open", "world": "live"}))
+        for said in ({"do": "kill", "node": 1}, {"do": "ask", "what": "elect"}):
+            socket.send(json.dumps({**said, "ask": 1}))
+            message = json.loads(socket.recv(60))
+            while message.get("ask") != 1:
+                message = json.loads(socket.recv(60))
+            assert message["tell"] == "refused"
+            assert "--allow-changes" in message["sentence"]
+    brokers = opened.evaluate("cotidal.store.picture.brokers")
+    assert {each["state"] for each in brokers.values()} == {"up"}
+
+
+def test_a_page_of_another_origin_cannot_command_the_cluster(up):
+    where = re.sub("^http", "ws", up.address) + "world"
+    with pytest.raises(InvalidStatus, match="403"):
+        connect(where, origin="http://evil.example", proxy=None)
+
+
+def test_a_console_that_comes_back_is_found_again(read_only, open_page, errors):
+    opened = open_page(read_only.address)
+    until(opened, "p => p.chosen() !== undefined")
+    read_only.stop()
+    opened.wait_for_selector("#banner:has-text('The server is gone')", timeout=LONG_MS)
+    read_only.start()
+    opened.wait_for_selector("#banner:has-text('Connected again')", timeout=LONG_MS)
+    until(opened, "p => p.world === 'live' && p.picture.state === 'running'")
+    opened.context.close()
+    errors.clear()  # the browser tells of every attempt to connect that failed
