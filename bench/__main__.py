@@ -43,7 +43,10 @@ def main() -> int:
             prefix="cotidal-bench-", dir=asked.work, ignore_cleanup_errors=True
         ) as work:
             run = Run(contestants, plan, Path(work))
-            run.measure()
+            if asked.applications:
+                run.measure_applications()
+            else:
+                run.measure()
     except (ServerFailed, LoadFailed, Failed, apache_kafka.KafkaMissing) as failure:
         say("")
         print(failure, file=sys.stderr)
@@ -70,6 +73,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="one short repetition")
     parser.add_argument("--json", action="store_true", help="every sample, as JSON")
     parser.add_argument("--strict", action="store_true", help="status 1 when a goal is missed")
+    parser.add_argument("--applications", action="store_true", help="groups and transactions alone")
     parser.add_argument("--only", choices=("kafka", "cotidal"), help="one contestant")
     parser.add_argument(
         "--compiled",

@@ -24,6 +24,8 @@ class Row(NamedTuple):
     better: Better
     goal: float | None = None
     """Of the ratio: at least this where higher is better, at most this where lower is."""
+    most: float | None = None
+    """A goal of its own, where one was set: at most this much, whatever Kafka does."""
 
 
 class Sample(NamedTuple):
@@ -64,6 +66,9 @@ class Standing(NamedTuple):
 
     def is_met(self, contestant: str, to: str) -> bool | None:
         """None where there is no goal or nothing to compare."""
+        if self.row.most is not None:
+            reached = self.median(contestant)
+            return None if reached is None else reached <= self.row.most
         ratio = self.ratio(contestant, to)
         if ratio is None or self.row.goal is None:
             return None
@@ -80,6 +85,18 @@ LOADED_RESIDENT: Final = Row(
 )
 LOADED_PSS: Final = Row("loaded_pss_mb", "proportional memory, after load", "MB", Better.LOWER)
 IDLE_CPU: Final = Row("idle_cpu_percent", "CPU when idle", "% of a core", Better.LOWER, 0.2)
+
+REBALANCE: Final = Row(
+    "rebalance_seconds", "group of 50: one leaves, all are assigned", "s", Better.LOWER, most=1.5
+)
+COMMIT: Final = Row("commit_p99", "group of 50: commit, p99", "ms", Better.LOWER, most=10)
+TRANSACTIONS: Final = Row(
+    "transactions_per_s", "transactions of 100 records and an offset", "1/s", Better.HIGHER, 1.5
+)
+LOADING: Final = Row(
+    "loading_seconds", "100,000 committed offsets after a restart", "s", Better.LOWER, most=2
+)
+APPLICATIONS: Final = (REBALANCE, COMMIT, TRANSACTIONS, LOADING)
 
 FAILOVER: Final = Row(
     "failover_seconds", "kill -9 of a leader to the next write", "s", Better.LOWER, 0.1
@@ -227,6 +244,7 @@ ROWS: Final = (
     LOADED_PSS,
     IDLE_CPU,
     FAILOVER,
+    *APPLICATIONS,
     *(row for load in LOADS for row, _ in load.rows),
 )
 

@@ -10,6 +10,7 @@ when, and why then:
   memory       right after the loads
   idle CPU     after that and of all at once: a JVM that has just started still compiles
   failover     of clusters, at the end: a broker is killed
+  applications groups and transactions, after all of that, on clusters of their own
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from bench import failover, usage
+from bench import applications, failover, usage
 from bench.load import FULL, QUICK, WARMUP, Target, Volume, has_generator
 from bench.row import (
     CLUSTER_BROKERS_MIN,
@@ -41,7 +42,7 @@ from bench.row import (
     Standing,
     standings,
 )
-from bench.server import Recipe, Server
+from bench.server import Recipe, Server, serving
 
 Cook = Callable[[int, Path], Recipe]
 """Prepares a new cluster of so many brokers in a directory."""
@@ -59,14 +60,15 @@ class Plan(NamedTuple):
     warmup: Volume
     settle_seconds: float
     idle_seconds: float
+    amount: applications.Amount
 
 
 def full(brokers: int) -> Plan:
-    return Plan(brokers, 3, FULL, WARMUP, settle_seconds=5, idle_seconds=10)
+    return Plan(brokers, 3, FULL, WARMUP, 5, 10, applications.FULL)
 
 
 def quick(brokers: int) -> Plan:
-    return Plan(brokers, 1, QUICK, QUICK, settle_seconds=2, idle_seconds=5)
+    return Plan(brokers, 1, QUICK, QUICK, 2, 5, applications.QUICK)
 
 
 class Run:
@@ -95,6 +97,19 @@ class Run:
             self._measure_idle_cpu(servers)
             if self._plan.brokers >= CLUSTER_BROKERS_MIN:
                 self._measure_failover(servers)
+        self.measure_applications()
+
+    def measure_applications(self) -> None:
+        """Each contestant alone, on a cluster of its own."""
+        for repetition in range(self._plan.repetitions):
+            for contestant in self._contestants:
+                say(f"applications {repetition + 1}/{self._plan.repetitions}: {contestant.name}")
+                directory = self._work / f"{contestant.name.split()[0]}-applications-{repetition}"
+                directory.mkdir()
+                with serving(contestant.cook(self._plan.brokers, directory)) as server:
+                    measured = applications.measure(server, self._plan.amount)
+                for row, sample in measured.items():
+                    self._note(row, contestant.name, sample)
 
     @contextlib.contextmanager
     def _started(self) -> Iterator[dict[str, Server]]:

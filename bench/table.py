@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bench.row import Better, Standing
+from bench.row import Better, Row, Standing
 
 
 def as_text(standings: Sequence[Standing], ours: str, theirs: str) -> str:
@@ -36,6 +36,7 @@ def as_json(standings: Sequence[Standing], ours: str, theirs: str) -> list[dict[
             "unit": standing.row.unit,
             "better": standing.row.better.value,
             "goal": standing.row.goal,
+            "most": standing.row.most,
             "ratio": standing.ratio(ours, theirs),
             "met": standing.is_met(ours, theirs),
             "contestants": {
@@ -53,7 +54,6 @@ def as_json(standings: Sequence[Standing], ours: str, theirs: str) -> list[dict[
 def _cells(standing: Standing, ours: str, theirs: str) -> tuple[str, ...]:
     row = standing.row
     ratio = standing.ratio(ours, theirs)
-    sign = ">=" if row.better is Better.HIGHER else "<="
     met = {True: "met", False: "missed", None: ""}[standing.is_met(ours, theirs)]
     return (
         row.title,
@@ -61,11 +61,18 @@ def _cells(standing: Standing, ours: str, theirs: str) -> tuple[str, ...]:
         _number(standing.median(theirs)),
         _number(standing.median(ours)),
         "-" if ratio is None else f"{ratio:.3g}x",
-        "" if row.goal is None else f"{sign} {row.goal:g}x",
+        _goal(row),
         met,
         _cores(standing, theirs),
         _cores(standing, ours),
     )
+
+
+def _goal(row: Row) -> str:
+    if row.most is not None:
+        return f"<= {row.most:g} {row.unit}"
+    sign = ">=" if row.better is Better.HIGHER else "<="
+    return "" if row.goal is None else f"{sign} {row.goal:g}x"
 
 
 def _number(value: float | None) -> str:

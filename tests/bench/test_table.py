@@ -34,6 +34,8 @@ def test_ratio_is_of_medians_so_that_one_bad_sample_does_not_count() -> None:
         (LIGHTER, 10, 100, True),
         (LIGHTER, 11, 100, False),
         (FASTER._replace(goal=None), 1, 100, None),
+        (LIGHTER._replace(goal=None, most=10), 10, 1, True),
+        (LIGHTER._replace(goal=None, most=10), 11, 100, False),
     ],
 )
 def test_goal_is_met_on_its_own_side(row: Row, ours: float, theirs: float, met: bool) -> None:
