@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
+from real_cluster import RealCluster
 from real_node import RealNode
 from tests.clients.confluent import Confluent
 
@@ -16,14 +18,14 @@ KCAT = shutil.which("kcat") or shutil.which("kafkacat")
 pytestmark = pytest.mark.skipif(KCAT is None, reason="kcat is not on the PATH")
 
 
-def kcat(node: RealNode, *arguments: str, given: str = "") -> str:
+def kcat(node: RealNode | RealCluster, *arguments: str, given: str = "") -> str:
     assert KCAT is not None
     ended = subprocess.run(
         [KCAT, "-b", node.bootstrap, *arguments],
         input=given,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=60,
         check=False,
     )
     assert ended.returncode == 0, ended.stderr
@@ -52,3 +54,17 @@ def test_it_asks_for_an_offset_by_time(node: RealNode, topic: str, confluent: Co
     confluent.create_topic(topic)
     kcat(node, "-P", "-t", topic, given="a\nb\n")
     assert kcat(node, "-Q", "-t", f"{topic}:0:1000").split() == [topic, "[0]", "offset", "0"]
+
+
+def test_it_writes_and_reads_on_three_brokers_though_one_is_killed(tmp_path: Path) -> None:
+    with RealCluster(tmp_path) as cluster:
+        cluster.create("letters", 3)
+        given = "".join(f"key-{number}:{number}\n" for number in range(200))
+        kcat(cluster, "-P", "-t", "letters", "-K:", "-X", "acks=all", given=given)
+        listed = json.loads(kcat(cluster, "-L", "-J", "-t", "letters"))
+        (topic,) = listed["topics"]
+        assert [len(each["replicas"]) for each in topic["partitions"]] == [3, 3, 3]
+        cluster.kill(topic["partitions"][0]["leader"])
+        kcat(cluster, "-P", "-t", "letters", "-K:", "-X", "acks=all", given="last:200\n")
+        read = kcat(cluster, "-C", "-t", "letters", "-o", "beginning", "-e", "-q", "-f", "%s\\n")
+        assert sorted(map(int, read.split())) == list(range(201))
