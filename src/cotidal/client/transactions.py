@@ -13,11 +13,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from cotidal.client.backoff import Backoff
 from cotidal.client.cluster import Cluster
 from cotidal.client.connection import Connection
 from cotidal.client.failures import ProtocolMismatch, Refused, known_code
 from cotidal.client.groups import TRANSACTION, at_coordinator
-from cotidal.errors import ErrorCode
+from cotidal.errors import RETRIABLE, ErrorCode
 from cotidal.messages.rpc.apis import ApiKey
 from cotidal.messages.rpc.end_txn import EndTxnRequest, EndTxnResponse
 from cotidal.messages.rpc.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -69,11 +70,16 @@ def begin(cluster: Cluster, transactional_id: str, *, timeout_ms: int) -> Identi
 
 
 def new_identity(cluster: Cluster) -> Identity:
-    """For a producer without transactions."""
-    told = cluster.ask(ApiKey.INIT_PRODUCER_ID, InitProducerIdRequest(None), InitProducerIdResponse)
-    if told.error_code:
-        raise Refused("a producer id", known_code(told.error_code))
-    return _identity(told)
+    """For a producer without transactions. A broker that has none to give yet is asked again."""
+    request = InitProducerIdRequest(None)
+    backoff = Backoff(timeout_s=cluster.timeout_s)
+    while True:
+        told = cluster.ask(ApiKey.INIT_PRODUCER_ID, request, InitProducerIdResponse)
+        error = known_code(told.error_code)
+        if error is ErrorCode.NONE:
+            return _identity(told)
+        if error not in RETRIABLE or not backoff.wait():
+            raise Refused("a producer id", error)
 
 
 def _identity(told: InitProducerIdResponse | EndTxnResponse) -> Identity:

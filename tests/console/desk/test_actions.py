@@ -1,14 +1,23 @@
 """What the desk changes: told first, then done."""
 
+import time
+
 import pytest
 
+from cotidal.cli.topic import wait_for_leaders
+from cotidal.client.admin import create_topic
+from cotidal.client.cluster import Cluster as Client
 from cotidal.client.failures import Refused as ClusterRefused
 from cotidal.client.failures import UnknownTopic
+from cotidal.console.desk.question import Desk
 from cotidal.console.desk.questions import QUESTIONS
 from cotidal.console.live.clerks import Clerks
 from cotidal.console.live.watch import Watch
 from cotidal.console.live.world import READ_ONLY, Live
 from cotidal.console.world import Command, Refused
+from cotidal.errors import ErrorCode
+from cotidal.messages.rpc.init_producer_id import InitProducerIdRequest
+from cotidal.testing.cluster import Cluster
 
 SHOWS = {
     "overview", "quorum", "topics", "topic", "records", "record", "compare", "groups", "group",
@@ -97,6 +106,51 @@ def test_a_record_is_written_and_its_offset_told(ask, make_topic):
         ask("produce", topic="nowhere-at-all", value="v")
     with pytest.raises(Refused, match="pairs of a name and a value"):
         ask("produce", topic="written", value="v", headers=["h"])
+
+
+def test_a_broker_that_has_no_producer_id_yet_is_asked_again(ask, make_topic, cluster):
+    """Apache Kafka answers so while it fetches its first block of them."""
+    make_topic("numbered")
+    rule = cluster.on(InitProducerIdRequest, reply=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    assert ask("produce", topic="numbered", partition=0, value="v")["offset"] == 0
+    assert rule.hits == 1
+
+
+def test_what_an_unclean_election_loses_is_told_first():
+    with Cluster(3) as cluster, Client(cluster.bootstrap, timeout_s=20.0) as client:
+
+        def ask(what, **arguments):
+            with Client(cluster.bootstrap, timeout_s=20.0, connect_timeout_s=2.0) as own:
+                asked = Command({"topic": "risked", "partition": 0, **arguments, "do": what})
+                return QUESTIONS[what].answer(Desk(own, None), asked)
+
+        def until(holds):
+            deadline = time.monotonic() + 40
+            while not holds(partition := client.topic("risked").partitions[0]):
+                assert time.monotonic() < deadline, partition
+                time.sleep(0.1)
+
+        alone = {"min.insync.replicas": "1"}
+        create_topic(client, "risked", partitions=1, replication_factor=2, configs=alone)
+        wait_for_leaders(client, "risked")
+        ask("produce", value="kept")
+        leader, follower = client.topic("risked").partitions[0].isr
+        if client.topic("risked").partitions[0].leader != leader:
+            leader, follower = follower, leader
+        cluster.kill(follower)
+        until(lambda partition: partition.isr == (leader,))
+        ask("produce", value="lost")
+        assert ask("overview")["sentence"].startswith(f"Broker {follower} does not serve")
+        cluster.kill(leader)
+        cluster.restart(follower)
+        until(lambda partition: not partition.has_leader)
+        assert "has no leader" in ask("overview")["sentence"]
+        plan = ask("plan-elect", unclean=True)
+        assert plan["loses"]
+        assert f"What only broker {leader} may hold nobody can tell" in plan["sentences"][1]
+        assert [row[2] for row in plan["rows"] if row[0] == follower] == ["1"]
+        assert ask("elect", unclean=True)["sentence"] == "Elected a leader for risked-0."
+        until(lambda partition: partition.leader == follower)
 
 
 def test_a_move_is_planned_begun_followed_and_done(ask, make_topic, client, until):
