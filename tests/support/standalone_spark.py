@@ -40,6 +40,7 @@ class Standalone:
         self._python = python
         self._port, self._pages = quiet_port(), quiet_port(2)
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._drivers: list[subprocess.Popen[bytes]] = []
         self.master = f"spark://127.0.0.1:{self._port}"
 
     @property
@@ -93,6 +94,10 @@ class Standalone:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        for driver in self._drivers:  # whatever a test that failed has left
+            if driver.poll() is None:
+                os.killpg(driver.pid, signal.SIGKILL)
+                driver.wait()
         for name in list(self._processes):
             self.kill(name)
 
@@ -116,13 +121,15 @@ class Standalone:
     def submit(self, *command: str, **environment: str) -> subprocess.Popen[bytes]:
         """Start a driver."""
         with (self._directory / "driver.log").open("ab") as log:
-            return subprocess.Popen(
+            driver = subprocess.Popen(
                 [sys.executable, *command],
                 stdout=subprocess.PIPE,
                 stderr=log,
                 env={**self.environment, **environment},
                 start_new_session=True,
             )
+        self._drivers.append(driver)
+        return driver
 
     def kill_a_busy_worker(self, driver: subprocess.Popen[bytes], *, tasks_done: int = 1) -> str:
         """One whose executor has finished so many tasks and has another under way."""
