@@ -61,9 +61,15 @@ def test_planted_losses_and_doubles_are_found(
     assert judge(topic, [*told, *told]) == (48, []), "what was deleted since is no loss"
     produced(client, topic, b"12", partition=1)
     lost, other = changed(told[8], offset=99), changed(told[7], sha256="0" * 64)
-    assert judge(topic, [*told[9:], lost, other]) == (
-        47,
-        [(Kind.ACKNOWLEDGED, 0, 7), (Kind.ACKNOWLEDGED, 0, 99), (Kind.DOUBLED, 0, 12)],
+    elsewhere = changed(told[6], partition=5)
+    assert judge(topic, [*told[9:], lost, other, elsewhere]) == (
+        48,
+        [
+            (Kind.ACKNOWLEDGED, 0, 7),
+            (Kind.ACKNOWLEDGED, 0, 99),
+            (Kind.ACKNOWLEDGED, 5, 6),
+            (Kind.DOUBLED, 0, 12),
+        ],
     )
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 RECEIPT: Final = "topic string, partition int, offset long, sha256 string, _corrupt_record string"
 WHERE: Final = ("topic", "partition", "offset")
+NO_LEADER: Final = -1
 SHOWN_MAX: Final = 1_000
 """Findings of each kind: more say nothing that these do not."""
 PLACES_MAX: Final = 5
@@ -78,7 +79,11 @@ def receipts(spark: SparkSession, files: Sequence[str], subjects: Sequence[Subje
         "topic string, partition int, start long",
     )
     told = lines.drop("_corrupt_record").distinct()
-    return told.join(f.broadcast(starts), ["topic", "partition"]).where("offset >= start")
+    mine = told.where(f.col("topic").isin(sorted({each.topic for each in subjects})))
+    # A partition that is not there keeps its claims: nothing will be found at their offsets.
+    return mine.join(f.broadcast(starts), ["topic", "partition"], "left").where(
+        "start is null or offset >= start"
+    )
 
 
 def held(spark: SparkSession, bootstrap: str, topics: Sequence[str]) -> DataFrame:
@@ -152,5 +157,6 @@ def _times(count: int) -> str:
 def _finding(
     kind: Kind, row: Row, sentence: str, subjects: Mapping[tuple[str, int], Subject]
 ) -> Finding:
-    leader = subjects[row.topic, row.partition].leader
+    subject = subjects.get((row.topic, row.partition))
+    leader = NO_LEADER if subject is None else subject.leader
     return Finding(kind, row.topic, row.partition, leader, row.offset, -1, sentence)
