@@ -117,7 +117,10 @@ class Writer:
         return Violation(IDEMPOTENT_ONCE, f"{self.name} was told {error.str()}")
 
     def poll(self) -> None:
-        self._producer.poll(0)
+        try:
+            self._producer.poll(0)
+        except KafkaException as wrong:  # fatal, and of no record in particular
+            raise self._stopped(wrong.args[0]) from wrong
 
     def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
         number = int(message.value() or b"-1")
