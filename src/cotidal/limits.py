@@ -304,8 +304,8 @@ LIVE_QUESTIONS_MAX: Final = 64
 """Questions of all pages that wait for a clerk: more than that is no person."""
 
 LIVE_POLL_MS: Final = 400
-"""Between two looks at a live cluster. A person sees a change within half a second; three idle
-brokers spend about a hundredth of a core on it."""
+"""Between two looks at a live cluster. A person sees a change within half a second; with three idle
+brokers it takes 3 % of a core, and each of them is at 1 %."""
 
 LIVE_POLL_SHARE: Final = 5
 """A look that takes long is followed by a rest this many times as long: a cluster of many

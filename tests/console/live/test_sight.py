@@ -132,6 +132,12 @@ def test_lamps_go_out_for_what_is_not_so():
     ]
 
 
+def test_a_lamp_is_dim_for_what_nobody_tells():
+    lamps = picture_of(seen(WELL, leader=-1, isr=()), {})["lamps"]
+    assert lamps["MIN_ISR_HELD"] == "unknown"
+    assert lamps["LEADERS_LEAD"] == "broken"
+
+
 def test_what_a_broker_of_another_make_does_not_tell_is_left_out_and_said():
     plain = Held(0, 10, None, None)
     picture = picture_of(seen({1: held(10, epochs=None), 2: plain, 3: plain}), {})

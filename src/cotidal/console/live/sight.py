@@ -218,7 +218,11 @@ def _lamps(seen: Seen) -> dict[str, str]:
         "PREFERRED_LEAD": all(each.leader == each.replicas[0] for each in partitions),
         "CONTROLLER_LEADS": seen.quorum is not None and seen.quorum.leader >= 0,
     }
-    return {name: "holds" if well else "broken" for name, well in holds.items()}
+    lamps = {name: "holds" if well else "broken" for name, well in holds.items()}
+    is_told = all(each.min_isr is not None for each in status.partitions)
+    if not below and not is_told:  # Apache Kafka does not, nor does a leader that is silent
+        lamps["MIN_ISR_HELD"] = "unknown"
+    return lamps
 
 
 def _health(seen: Seen) -> Json:
