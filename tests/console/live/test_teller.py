@@ -66,6 +66,13 @@ def test_what_is_not_known_here_is_passed_over():
     assert told_of({"kind": "of a later version"}) is None
 
 
+def test_what_is_made_up_is_passed_over():
+    assert told_of({"kind": "isr_shrunk"}) is None
+    assert told_of({"kind": "isr_shrunk", **AT, "isr": 7, "removed": []}) is None
+    made_up = {"kind": "leader_changed", **AT, "previous": 1, "leader": "x", "isr": []}
+    assert told_of(made_up) is None
+
+
 def picture(states, leader=1, epoch=4, isr=(1, 2), controller="1", replicas=(1, 2)):
     brokers = {
         node: {"state": state, "quorum": {"role": "follower", "epoch": 3}}

@@ -20,6 +20,8 @@ from cotidal.values import TopicPartition
 
 TOPIC: Final = "__cotidal_events"
 BEFORE_MS: Final = 60 * 1000
+TIME_MS_MAX: Final = 1 << 42
+"""Later than that is no time that anybody meant: the year 2109."""
 SEEN_MAX: Final = 2_000
 """Happenings that are remembered, so that each is told once."""
 
@@ -61,17 +63,24 @@ class Chronicle:
         write into a topic."""
         try:
             event = json.loads(record.value or b"")
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
         if not isinstance(event, dict) or event.get("kind") in (None, "health"):
+            return None
+        if not isinstance(event["kind"], str) or not _is_time(event.get("time")):
             return None
         key: object = (event.get("incarnation"), event.get("sequence"))
         if "metadata_offset" in event:
             key = tuple(event.get(name) for name in ("kind", "topic", "partition", "node"))
             key = (key, event["metadata_offset"])
+        key = repr(key)  # whatever it is made of
         if key in self._seen:
             return None
         self._seen[key] = None
         if len(self._seen) > SEEN_MAX:
             self._seen.popitem(last=False)
         return event
+
+
+def _is_time(told: object) -> bool:
+    return isinstance(told, int) and 0 <= told < TIME_MS_MAX

@@ -28,9 +28,12 @@ class Told(NamedTuple):
 
 
 def told_of(event: Event) -> Told | None:
-    """None for what is no happening, or is not known here."""
+    """None for what is no happening, or is not known here, or lacks what its kind has."""
     tell = _EVENTS.get(event["kind"])
-    return None if tell is None else tell(event)
+    try:
+        return None if tell is None else tell(event)
+    except (KeyError, TypeError, ValueError):  # anybody may write into a topic
+        return None
 
 
 def _at(event: Event) -> str:
