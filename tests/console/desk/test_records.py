@@ -104,7 +104,7 @@ def test_a_record_tells_its_key_headers_epoch_and_producer(ask, make_topic, clie
     assert told["producer"]["sequence"] == 0
 
 
-def test_a_transaction_ends_with_its_marker(ask, make_topic, cluster):
+def test_a_transaction_ends_with_its_marker(ask, make_topic, cluster, until):
     make_topic("transacted")
     producer = confluent_kafka.Producer(
         {"bootstrap.servers": cluster.bootstrap, "transactional.id": "desk"}
@@ -113,11 +113,12 @@ def test_a_transaction_ends_with_its_marker(ask, make_topic, cluster):
     producer.begin_transaction()
     producer.produce("transacted", b"in a transaction", partition=0)
     producer.commit_transaction(30)
-    found = ask("records", topic="transacted", partition=0)["records"]
-    assert [(each["transactional"], each.get("marker")) for each in found] == [
-        (True, None),
-        (True, "commit"),
-    ]
+
+    def markers():
+        found = ask("records", topic="transacted", partition=0)["records"]
+        return [(each["transactional"], each.get("marker")) for each in found]
+
+    until(lambda: markers() == [(True, None), (True, "commit")])  # it is written after the answer
 
 
 def test_a_large_value_is_cut_in_the_list_and_bounded_when_it_is_shown(ask, make_topic, client):

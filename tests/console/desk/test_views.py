@@ -85,7 +85,7 @@ def test_a_group_that_does_not_exist_is_refused(ask):
 
 
 def test_open_transactions_are_listed_and_hang_when_no_coordinator_knows_them(
-    ask, make_topic, cluster
+    ask, make_topic, cluster, until
 ):
     make_topic("opened")
     producer = confluent_kafka.Producer(
@@ -104,7 +104,7 @@ def test_open_transactions_are_listed_and_hang_when_no_coordinator_knows_them(
     with pytest.raises(Refused, match="no transaction hangs"):
         ask("plan-abort-hanging")
     producer.commit_transaction(30)
-    assert ask("transactions")["open"] == []
+    until(lambda: ask("transactions")["open"] == [])
 
 
 def test_open_transactions_are_asked_for_again_while_a_leader_changes(ask, make_topic, cluster):
@@ -112,7 +112,7 @@ def test_open_transactions_are_asked_for_again_while_a_leader_changes(ask, make_
     refusal = PartitionResponse(0, ErrorCode.NOT_LEADER_OR_FOLLOWER, None)
     told = DescribeProducersResponse(topics=(TopicResponse("moving", (refusal,)),))
     rule = cluster.on(DescribeProducersRequest, reply=lambda request: told)
-    assert ask("transactions")["open"] == []
+    ask("transactions")
     assert rule.hits == 1
     assert rule.seen > 1
 
