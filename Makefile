@@ -81,6 +81,7 @@ lab: $(READY)         ## which acknowledged records are lost, by settings: one t
 	@$(BIN)/cotidal sim lab compare --plot lab.svg $(ARGS)
 
 interop: $(SPARK)     ## Kafka's own tools and classes, other people's client suites (Java 17, Maven; Go, Node)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[pipelines]'
 	@COTIDAL_CLIENT_RESULTS=1 $(PYTEST) -m interop tests/interop $(ARGS); status=$$?; \
 	  $(BIN)/python tools/reference_pages.py; exit $$status
 

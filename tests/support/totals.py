@@ -46,7 +46,7 @@ def committed(checkpoint: Path) -> int:
 
 def check_totals(bootstrap: str, model: Model, batches: int) -> None:
     written: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
-    for row in _read_committed(bootstrap, "totals"):
+    for row in read_committed(bootstrap, "totals"):
         told = json.loads(row["value"])
         written[row["key"].decode()].append((told["orders"], told["spent"]))
     assert written.keys() == model.keys()
@@ -66,7 +66,7 @@ def check_totals(bootstrap: str, model: Model, batches: int) -> None:
         assert before < after
 
 
-def _read_committed(bootstrap: str, topic: str) -> list[dict[str, Any]]:
+def read_committed(bootstrap: str, topic: str) -> list[dict[str, Any]]:
     options = parse_source(
         {
             "kafka.bootstrap.servers": bootstrap,
