@@ -8,7 +8,6 @@ from cotidal.client.admin import describe_quorum
 from cotidal.client.health import health_of
 from cotidal.client.quorum import quorum_json
 from cotidal.client.status_report import broker_json, broker_state
-from cotidal.client.throttling import broker_throttles
 from cotidal.console.desk.question import Desk
 from cotidal.console.world import Command, Json
 
@@ -48,9 +47,3 @@ def overview(desk: Desk, asked: Command) -> Json:
 def quorum(desk: Desk, asked: Command) -> Json:
     """Voters and observers with their lags. ``now_ms``: by the clock of this console."""
     return {**quorum_json(describe_quorum(desk.cluster)), "now_ms": time.time_ns() // 1_000_000}
-
-
-def throttles(desk: Desk, asked: Command) -> Json:
-    """The rates of brokers."""
-    nodes = [broker.node_id for broker in desk.cluster.metadata(()).brokers]
-    return {"brokers": [each._asdict() for each in broker_throttles(desk.cluster, nodes)]}
