@@ -123,6 +123,12 @@ def test_what_was_acknowledged_is_noted(cotidal: Any, topic: str, tmp_path: Path
     told = [json.loads(line) for line in noted.read_text().splitlines()]
     assert [(each["topic"], each["offset"]) for each in told] == [(topic, at) for at in range(3)]
     assert told[2]["sha256"] == sha256(b"c").hexdigest()
+    nowhere = str(tmp_path / "nowhere" / "file")
+    refused = cotidal("produce", topic, "--receipts", nowhere, stdin="d\n")
+    assert (refused.status, refused.err) == (
+        2,
+        f"cannot write {nowhere}: No such file or directory\n",
+    )
 
 
 def test_a_topic_to_write_to_is_not_made_by_writing(cotidal: Any) -> None:

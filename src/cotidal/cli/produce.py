@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from io import BufferedReader
 from typing import TYPE_CHECKING, Final, TextIO, cast
 
@@ -60,7 +61,8 @@ LINE_BYTES_MAX: Final = 64 * 1024 * 1024
 )
 @click.option(
     "--receipts",
-    type=click.File("a", lazy=False),
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
     help="Append a line for each record that was acknowledged; see `pipeline run audit`.",
 )
 @bootstrap_option
@@ -73,7 +75,7 @@ def command(
     compression: str,
     partition: int | None,
     timeout_s: float,
-    receipts: TextIO | None,
+    receipts: str | None,
     bootstrap: str,
 ) -> None:
     """Write lines from stdin to TOPIC, one record a line.
@@ -96,7 +98,11 @@ def command(
         )
     fixed_headers = [(name, value.encode()) for name, value in parse_settings(headers).items()]
     null = null_value.encode() if null_value is not None else None
-    with Cluster(bootstrap) as cluster, Progress("records written") as progress:
+    with (
+        Cluster(bootstrap) as cluster,
+        Progress("records written") as progress,
+        receipts_file(receipts) as noted,
+    ):
         try:
             producer = Producer(
                 cluster,
@@ -116,8 +122,15 @@ def command(
                 producer.add(None if value == null else value, key=key, headers=fixed_headers)
             acknowledged = producer.flush()
             progress.advance(sum(each.records for each in acknowledged))
-            if receipts is not None:
-                note(receipts, topic, acknowledged)
+            if noted is not None:
+                note(noted, topic, acknowledged)
+
+
+def receipts_file(path: str | None) -> AbstractContextManager[TextIO | None]:
+    try:
+        return nullcontext() if path is None else open(path, "a", encoding="utf-8")
+    except OSError as wrong:
+        raise Failed(f"cannot write {path}: {wrong.strerror}", status=2) from None
 
 
 def note(file: TextIO, topic: str, acknowledged: Sequence[Acknowledged]) -> None:
