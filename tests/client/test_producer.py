@@ -171,6 +171,21 @@ def test_with_acks_all_every_batch_of_a_partition_has_its_number(leader: Any) ->
     assert len(leader.asked(ApiKey.INIT_PRODUCER_ID)) == 1
 
 
+def test_a_leader_that_lacks_what_was_written_before_gets_the_rest_from_somebody_new(
+    leader: Any,
+) -> None:
+    lost = refusing(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
+    leader.script(ApiKey.PRODUCE, accepted, lost, accepted)
+    with Cluster(leader.bootstrap) as cluster:
+        producer = Producer(cluster, "orders", partition=0)
+        for value in (b"a", b"b"):
+            producer.add(value)
+            assert len(producer.flush()) == 1
+    assert [values(records) for _, records in written(leader)] == [[b"a"], [b"b"], [b"b"]]
+    assert numbers(leader) == [(7, 0), (7, 1), (7, 0)]
+    assert len(leader.asked(ApiKey.INIT_PRODUCER_ID)) == 2
+
+
 def test_with_less_than_all_nothing_is_numbered(leader: Any) -> None:
     with Cluster(leader.bootstrap) as cluster:
         producer = Producer(cluster, "orders", partition=0, acks=1)

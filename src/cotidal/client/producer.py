@@ -4,7 +4,8 @@ A flush sends every partition's next batch, all leaders at once, and waits for t
 sends the batch after it: the order of records within a partition survives any retry. What the
 cluster may accept later (an election, too few in-sync replicas) is sent again until ``timeout_s``
 has passed without progress. With acks=all its batches are numbered, so that none is written twice
-when an answer is lost; with less they are not, for less is promised.
+when an answer is lost; with less they are not, for less is promised. Where an unclean election has
+cost what was written before, it goes on all the same.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class Producer:
         self._name = topic
         self._acks = acks
         self._compression = compression
-        self._rounds = Rounds(cluster, acks=acks, timeout_s=timeout_s)
+        self._rounds = Rounds(cluster, acks=acks, bears_loss=True, timeout_s=timeout_s)
         self._sequences: Sequences | None = None
         """From the first flush with acks=all on."""
         self._fixed = partition
@@ -131,6 +132,9 @@ class Producer:
                 values = tuple(record.value for record in waiting[at].popleft())
                 done.append(Acknowledged(at.partition, base_offset, values))
             waiting = {at: runs for at, runs in waiting.items() if runs}
+            if rounds.misplaced:  # it is somebody new from now on, and the same batches follow
+                rounds.misplaced.clear()
+                self._sequences = Sequences(new_identity(self._cluster))
             if written:
                 backoff = Backoff(timeout_s=rounds.timeout_s)
             if rounds.failure is not None:

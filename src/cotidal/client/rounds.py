@@ -45,6 +45,11 @@ LANE: Final = "produce"
 ANSWER_LATE_S: Final = 5
 """A leader may take the whole time-out to gather its acknowledgements; its answer then travels."""
 
+_MISPLACED: Final = (
+    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+    ErrorCode.UNKNOWN_PRODUCER_ID,
+)
+
 SEQUENCE_MASK: Final = 0x7FFFFFFF
 """Sequences wrap at 2**31."""
 
@@ -70,15 +75,21 @@ class Rounds:
         *,
         acks: int = ACKS_ALL,
         transactional_id: str | None = None,
+        bears_loss: bool = False,
         timeout_s: float | None = None,
     ) -> None:
         """``transactional_id``: of the transaction that they are written in; None for none.
+        ``bears_loss``: a leader may lack what was written before (see ``misplaced``).
         ``timeout_s``: of each answer; the cluster's unless it is told."""
         self.timeout_s = cluster.timeout_s if timeout_s is None else timeout_s
         self.failure: ClientError | None = None
         """What kept the last round from being written whole, and may pass."""
+        self.misplaced: set[TopicPartition] = set()
+        """Whose batch is off the way, not written: its number does not follow on what the leader
+        has, for an unclean election has cost what was acknowledged before it."""
         self._cluster = cluster
         self._acks = acks
+        self._bears_loss = bears_loss
         self._transactional_id = transactional_id
         self._topics: dict[str, Topic] = {}
         self._under_way: dict[TopicPartition, Batches] = {}
@@ -177,7 +188,10 @@ class Rounds:
                 written[at] = Offset(answer.base_offset)
             return None
         refused = Refused(str(at), error, answer.error_message)
-        if error not in RETRIABLE:
+        if error in _MISPLACED and self._bears_loss:
+            del self._under_way[at]
+            self.misplaced.add(at)
+        elif error not in RETRIABLE:
             return refused
         self.failure = refused
         return None

@@ -115,7 +115,12 @@ def read(page, topic, **fields):
     for name, value in fields.items():
         page.fill(f"#records-{name}", value)
     page.click("#read button[type=submit]")
-    page.wait_for_selector(f".told:has-text('{topic}-')")
+    for _ in range(400):
+        if page.locator(f".told:has-text('{topic}-')").count():
+            return
+        page.wait_for_timeout(100)
+    said = page.locator(".told").all_inner_texts()
+    raise AssertionError(f"{topic} was not read; the page says {said}")
 
 
 def values(page):
