@@ -1,8 +1,30 @@
-"""For all tests: a machine may be busy, so no generated example has to come quickly."""
+"""For all tests: a machine may be busy.
+
+No generated example has to come quickly. A test that starts processes, a browser or Spark and fails
+is run once more; whatever needed that is named at the end of the run, and wants to be looked at.
+What is pure has one try.
+"""
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Final
+
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
+
+REAL: Final = (
+    *("bench", "broker", "chaos", "cli", "client", "clients", "console", "docs", "fuzz"),
+    *("interop", "processes", "spark", "testing"),
+)
+"""Rooms whose tests share the machine with what they start."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    home = Path(__file__).parent
+    for item in items:
+        if item.path.is_relative_to(home) and item.path.relative_to(home).parts[0] in REAL:
+            item.add_marker(pytest.mark.flaky(reruns=1))
