@@ -41,8 +41,9 @@ export class Records {
   async load() {
     const names = (await this.desk.ask("topics")).topics;
     this.known.replaceChildren(...names.map((each) => el("option", { value: each.topic })));
-    if (!this.topic.value) this.topic.value = names.find((each) => !each.internal)?.topic ?? "";
-    if (!this.topic.value) { this.line.tell(NO_TOPIC); return; }
+    const first = names.find((each) => !each.internal)?.topic ?? "";
+    if (!this.topic.value && document.activeElement !== this.topic) this.topic.value = first; // not while somebody types
+    if (!this.topic.value) { if (!first) this.line.tell(NO_TOPIC); return; }
     const wanted = this.wanted ?? (this.room.key ? undefined : "read");
     this.wanted = undefined;
     if (wanted === "compare") await this.compare();
