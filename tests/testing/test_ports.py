@@ -9,11 +9,11 @@ from cotidal.testing.ports import PORTS, SHARES, Share
 
 def test_workers_never_meet() -> None:
     given = [
-        {first + each for first in [share.take(3) for _ in range(50)] for each in range(3)}
+        {first + each for first in [share.take(3) for _ in range(500)] for each in range(3)}
         for share in map(Share, range(SHARES))
     ]
-    assert [len(ports) for ports in given] == [150] * SHARES
-    assert len(set.union(*given)) == 150 * SHARES
+    assert [len(ports) for ports in given] == [1500] * SHARES
+    assert len(set.union(*given)) == 1500 * SHARES
     assert set.union(*given) <= set(PORTS)
 
 
