@@ -19,16 +19,15 @@ import gc
 import os
 import selectors
 import signal
-import sys
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from typing import Final, NamedTuple, NoReturn
+from typing import Final, NamedTuple
 
 from cotidal.api.registry import APIS, INTERNAL, OURS, QUORUM, handler, refusals
+from cotidal.broker.child import fork
 from cotidal.broker.config import BrokerConfig
 from cotidal.broker.control import CONTROL_PIPE, FAULTS_FILE, PID_FILE, UP_FILE, Up
-from cotidal.broker.main import EXIT_FAILED, EXIT_FAULT, EXIT_STOPPED, run_broker
+from cotidal.broker.main import EXIT_FAILED, EXIT_STOPPED, run_broker
 from cotidal.broker.tracing import trace_file
 from cotidal.messages.rpc.apis import APIS as KNOWN
 from cotidal.values import NodeId
@@ -190,40 +189,26 @@ class Family:
     def _start(self, node_id: NodeId) -> None:
         config = self._configs[node_id]
         self._starts[node_id] += 1
-        sys.stdout.flush()
-        sys.stderr.flush()
-        pid = os.fork()
-        if pid == 0:
-            self._be(config)
+        pid = fork(lambda: self._be(config))
         self._running[node_id] = Child(config, pid)
         with suppress(OSError), open(_pid_file(config), "w", encoding="ascii") as file:
             file.write(f"{pid}\n")
 
-    def _be(self, config: BrokerConfig) -> NoReturn:
-        """The child, from its first to its last moment."""
-        code = EXIT_FAULT
-        try:
-            os.setpgid(0, 0)
-            signal.set_wakeup_fd(-1)
-            for number in _HEARD:
-                signal.signal(number, signal.SIG_DFL)
-            for unused in (self._leash.write, self._news.read, *self._signals, self._control):
-                os.close(unused)
-            news = f"{os.getpid()}\n".encode()
-            code = run_broker(
-                config,
-                on_serving=lambda _: _tell(self._news.write, news),
-                leash=self._leash.read,
-                faults=f"{self._home}/{FAULTS_FILE}" if self._chaos else None,
-                trace=trace_file(self._trace, config.node_id, self._starts[config.node_id]),
-            )
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            with suppress(OSError):
-                sys.stdout.flush()
-                sys.stderr.flush()
-            os._exit(code)
+    def _be(self, config: BrokerConfig) -> int:
+        """In the child."""
+        signal.set_wakeup_fd(-1)
+        for number in _HEARD:
+            signal.signal(number, signal.SIG_DFL)
+        for unused in (self._leash.write, self._news.read, *self._signals, self._control):
+            os.close(unused)
+        news = f"{os.getpid()}\n".encode()
+        return run_broker(
+            config,
+            on_serving=lambda _: _tell(self._news.write, news),
+            leash=self._leash.read,
+            faults=f"{self._home}/{FAULTS_FILE}" if self._chaos else None,
+            trace=trace_file(self._trace, config.node_id, self._starts[config.node_id]),
+        )
 
 
 def _import_everything() -> None:

@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from cotidal import __version__
 from cotidal.broker import memory
+from cotidal.broker.child import EXIT_FAULT
 from cotidal.broker.config import BrokerConfig, bound_addresses
 from cotidal.broker.counters import Counters
 from cotidal.broker.descriptors import descriptors, raise_limit
@@ -67,7 +68,6 @@ from cotidal.values import BrokerEpoch
 
 EXIT_STOPPED: Final = 0
 EXIT_FAILED: Final = 1
-EXIT_FAULT: Final = 70
 
 StartError = (StorageError, ListenerError, MetadataError)
 """What keeps a node from starting; each is one sentence."""

@@ -12,13 +12,12 @@ import os
 import select
 import signal
 import socket
-import sys
 import time
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Final, NoReturn
+from typing import Final
 
+from cotidal.broker.child import fork
 from cotidal.cli.verb import Failed
 
 HOST: Final = "127.0.0.1"
@@ -57,12 +56,13 @@ def listen(port: int | None) -> socket.socket | None:
 def attendant(listener: socket.socket, *, bootstrap: str, home: str | None) -> Iterator[None]:
     """A console at ``listener``, which is its from now on. ``home``: as Controls have it."""
     reading, writing = os.pipe()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    pid = os.fork()
-    if pid == 0:
+
+    def be() -> int:
         os.close(writing)
-        _be(listener, reading, bootstrap, home)
+        _attend(listener, reading, bootstrap, home)
+        return 0
+
+    pid = fork(be)
     os.close(reading)
     listener.close()
     try:
@@ -83,24 +83,12 @@ def _end(pid: int) -> None:
             time.sleep(0.005)
 
 
-def _be(listener: socket.socket, leash: int, bootstrap: str, home: str | None) -> NoReturn:
-    """The child, from its first to its last moment."""
-    code = 1
-    try:
-        os.setpgid(0, 0)  # Ctrl-C in a terminal reaches the parent only, which decides
-        waited: list[socket.socket | int] = [listener, leash]
-        ready, _, _ = select.select(waited, [], [])
-        if leash not in ready:
-            from cotidal.console.host import serve
-            from cotidal.console.live.worlds import worlds_with
+def _attend(listener: socket.socket, leash: int, bootstrap: str, home: str | None) -> None:
+    waited: list[socket.socket | int] = [listener, leash]
+    ready, _, _ = select.select(waited, [], [])
+    if leash not in ready:
+        from cotidal.console.host import serve
+        from cotidal.console.live.worlds import worlds_with
 
-            worlds = worlds_with(bootstrap, home=home, allow_changes=True)
-            serve(worlds, listener, host=HOST, token="", leash=leash)
-        code = 0
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        with suppress(OSError):
-            sys.stdout.flush()
-            sys.stderr.flush()
-        os._exit(code)
+        worlds = worlds_with(bootstrap, home=home, allow_changes=True)
+        serve(worlds, listener, host=HOST, token="", leash=leash)

@@ -14,8 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, assert_never, cast
 
-from cotidal.api import alter_replica_log_dirs as moves_api
-from cotidal.api import describe_log_dirs as log_dirs_api
 from cotidal.api.asked import Asked
 from cotidal.api.quorum_talk import is_metadata_fetch
 from cotidal.api.registry import APIS, INTERNAL, Owner, handler, refusals
@@ -24,18 +22,18 @@ from cotidal.core.machine import Entropy
 from cotidal.core.quorum.events import ShutdownAsked
 from cotidal.core.quorum.events import Ticked as QuorumTicked
 from cotidal.errors import Refusal
-from cotidal.messages.rpc.alter_replica_log_dirs import AlterReplicaLogDirsRequest
 from cotidal.messages.rpc.apis import ApiKey
-from cotidal.messages.rpc.describe_log_dirs import DescribeLogDirsRequest
 from cotidal.messages.rpc.fetch import FetchRequest
 from cotidal.messages.rpc.produce import ProduceRequest
 from cotidal.node import (
     acks,
+    answers,
     chronicle,
     controller,
     coordination,
     coordinators,
     decisions,
+    directories,
     doubts,
     enrolment,
     fetch,
@@ -53,7 +51,6 @@ from cotidal.node import (
     quorum,
     quotas,
     standing,
-    transactional_offsets,
     transactions,
     verification,
     vitals,
@@ -66,8 +63,6 @@ from cotidal.node.effects import (
     CallToken,
     CloseConnection,
     Effect,
-    MeasureLogs,
-    MoveLogs,
     Note,
     SaveProducers,
 )
@@ -98,7 +93,6 @@ from cotidal.node.events import (
     TimeFound,
     TimeSpent,
 )
-from cotidal.node.fetch import PendingFetch
 from cotidal.node.quorum import MetadataReader, QuorumDuty
 from cotidal.node.state import NodeConfig, NodeState, RecordInspector
 from cotidal.node.tally import Tally
@@ -144,11 +138,11 @@ class Node:
             case Appended():
                 produce.on_log_appended(state, event)
             case ReadDone():
-                self._on_read_done(event)
+                answers.on_read_done(state, event)
             case Replied(token, message):
-                self._on_replied(token, message)
+                answers.on_replied(state, token, message)
             case CallFailed():
-                self._on_call_failed(event)
+                answers.on_call_failed(state, event)
             case Ticked(wall):
                 state.wall = wall
                 state.control_moved = True
@@ -188,9 +182,9 @@ class Node:
             case StartMoved():
                 offsets.on_log_start_moved(state, event)
             case LogsMeasured():
-                self._on_logs_measured(event)
+                directories.on_measured(state, event)
             case LogsMoved():
-                self._on_logs_moved(event)
+                directories.on_moved(state, event)
             case LogHoused():
                 housing.on_housed(state, event)
             case Started(wall=wall):
@@ -298,117 +292,7 @@ class Node:
             self._begin(state.inward, request)
         replies, state.inward.replies = state.inward.replies, []
         for token, reply in replies:
-            self._on_replied(CallToken(token), reply)
-
-    # Answers of other nodes, and of the disk -------------------------------------------------
-
-    def _on_read_done(self, event: ReadDone) -> None:
-        waiting = self._state.reads.pop(event.token)
-        if isinstance(waiting, PendingFetch):
-            fetch.on_read_done(self._state, waiting, event)
-        elif isinstance(waiting, coordinators.Loading):
-            coordinators.on_read_done(self._state, waiting, event)
-        else:
-            assert isinstance(waiting, quorum.Reading)
-            quorum.on_read_done(self._state, event, waiting)
-
-    def _on_replied(self, token: CallToken, message: Any) -> None:
-        state = self._state
-        owner = state.calls.pop(token, None)
-        match owner:
-            case None:
-                pass  # it came after its time-out
-            case quorum.Asked():
-                quorum.on_answered(state, owner, message)
-            case fetchers.FetchCall():
-                doubts.on_connected(state, owner.leader)
-                fetchers.on_fetch_answered(state, owner, message)
-            case fetchers.EndsCall():
-                fetchers.on_ends_answered(state, owner, message)
-            case proposals.IsrCall():
-                proposals.on_answered(state, owner, message)
-            case housing.HousingCall():
-                housing.on_answered(state, owner, message)
-            case lifecycle.Registering():
-                lifecycle.on_registered(state, message)
-            case lifecycle.Beating():
-                lifecycle.on_beat_answered(state, owner, message)
-            case enrolment.Enrolling():
-                enrolment.on_answered(state, message)
-            case controller.Forwarded():
-                controller.on_forwarded(state, owner, message)
-            case controller.CreateCall(slot):
-                state.again.append(slot)
-            case producer_ids.BlockAsked():
-                producer_ids.on_block(state, message)
-            case transactions.MarkersCall():
-                transactions.on_answered(state, owner, message)
-            case verification.Verifying():
-                verification.on_answered(state, owner, message)
-            case transactional_offsets.Confirming():
-                transactional_offsets.on_answered(state, owner, message)
-            case decisions.Probing():
-                pass  # somebody listens there
-            case voters.Probed():
-                voters.on_probed(state, owner, message)
-            case chronicle.Writing():
-                chronicle.on_written(state, message)
-            case chronicle.Creating():
-                chronicle.on_created(state)
-            case _:
-                raise AssertionError(owner)
-
-    def _on_unanswered(self, owner: verification.Owner) -> None:
-        match owner:
-            case verification.Verifying():
-                verification.on_failed(self._state, owner)
-            case transactional_offsets.Confirming():
-                transactional_offsets.on_failed(self._state, owner)
-            case _:
-                raise AssertionError(owner)
-
-    def _on_call_failed(self, event: CallFailed) -> None:
-        state = self._state
-        owner = state.calls.pop(event.token, None)
-        match owner:
-            case None:
-                pass
-            case quorum.Asked():
-                quorum.on_call_failed(state, owner, event)
-            case fetchers.FetchCall():
-                fetchers.on_fetch_failed(state, owner)
-                doubts.on_lost(state, owner.leader, refused=event.refused)
-                controller.probe_broker(state, owner.leader)
-            case fetchers.EndsCall():
-                fetchers.on_ends_failed(state, owner)
-            case proposals.IsrCall():
-                proposals.on_failed(state, owner)
-            case housing.HousingCall():
-                housing.on_failed(state, owner)
-            case lifecycle.Registering() | lifecycle.Beating():
-                lifecycle.on_failed(state)
-            case enrolment.Enrolling():
-                enrolment.on_failed(state)
-            case controller.Forwarded():
-                controller.on_forward_failed(state, owner)
-            case controller.CreateCall(slot):
-                state.again.append(slot)
-            case producer_ids.BlockAsked():
-                producer_ids.on_no_block(state)
-            case transactions.MarkersCall():
-                transactions.on_failed(state, owner)
-            case verification.Verifying() | transactional_offsets.Confirming():
-                self._on_unanswered(owner)
-            case decisions.Probing():
-                controller.on_probe_failed(state, owner, refused=event.refused)
-            case voters.Probed():
-                voters.on_not_probed(state, owner, event.reason)
-            case chronicle.Writing():
-                chronicle.on_failed(state)
-            case chronicle.Creating():
-                chronicle.on_created(state)
-            case _:
-                raise AssertionError(owner)
+            answers.on_replied(state, CallToken(token), reply)
 
     # Requests -----------------------------------------------------------------------------------
 
@@ -534,28 +418,10 @@ class Node:
         transactions.on_ticked(state)
         for owner in verification.due_again(state):
             if not verification.ask(state, owner):
-                self._on_unanswered(owner)
+                answers.on_unanswered(state, owner)
         fetchers.on_ticked(state)
         controller.on_ticked(state)
         quorum.step(state, QuorumTicked())
-
-    def _on_logs_measured(self, event: LogsMeasured) -> None:
-        slot = self._state.take_read(event.token, Slot)
-        reply = log_dirs_api.response(
-            cast("DescribeLogDirsRequest", slot.request.message),
-            [
-                log_dirs_api.Measured(each.path, each.error is not None, *each[2:])
-                for each in event.directories
-            ],
-        )
-        slot.connection.answer(slot, reply, self._state.out)
-
-    def _on_logs_moved(self, event: LogsMoved) -> None:
-        slot = self._state.take_read(event.token, Slot)
-        request = cast("AlterReplicaLogDirsRequest", slot.request.message)
-        image = self._state.controller.committed
-        reply = moves_api.response(request, event.errors, image)
-        slot.connection.answer(slot, reply, self._state.out)
 
     def _on_shutdown_requested(self) -> None:
         """SIGTERM: hand over what can be handed over, then stop."""
@@ -592,14 +458,6 @@ def _begin_fetch(state: NodeState, slot: Slot, request: FetchRequest) -> None:
         fetch.begin(state, slot, request)
 
 
-def _begin_log_dirs(state: NodeState, slot: Slot, _: DescribeLogDirsRequest) -> None:
-    state.out.append(MeasureLogs(state.next_read_token(slot)))
-
-
-def _begin_moves(state: NodeState, slot: Slot, request: AlterReplicaLogDirsRequest) -> None:
-    state.out.append(MoveLogs(state.next_read_token(slot), moves_api.moves(request)))
-
-
 _CREATING: Final = (ApiKey.METADATA, ApiKey.FIND_COORDINATOR)
 """Whoever asks these may bring topics into being."""
 
@@ -617,8 +475,8 @@ _BEGIN: Final[dict[int, Callable[[NodeState, Slot, Any], None]]] = {
     int(ApiKey.LIST_OFFSETS): offsets.begin_list,
     int(ApiKey.DELETE_RECORDS): offsets.begin_delete,
     int(ApiKey.OFFSET_FOR_LEADER_EPOCH): offsets.begin_epoch_ends,
-    int(ApiKey.ALTER_REPLICA_LOG_DIRS): _begin_moves,
-    int(ApiKey.DESCRIBE_LOG_DIRS): _begin_log_dirs,
+    int(ApiKey.ALTER_REPLICA_LOG_DIRS): directories.begin_moves,
+    int(ApiKey.DESCRIBE_LOG_DIRS): directories.begin_measure,
     int(ApiKey.WRITE_TXN_MARKERS): markers.begin,
     int(ApiKey.DESCRIBE_REPLICAS): standing.begin,
 }
