@@ -17,14 +17,16 @@ told of its new topic can write to it at once.
 from __future__ import annotations
 
 from collections import deque
-from typing import NamedTuple, TypeAlias, cast
+from typing import NamedTuple, TypeAlias
 
 from cotidal.api.registry import refusals
 from cotidal.core.cluster import duties as periodic
+from cotidal.core.cluster import together
 from cotidal.core.cluster.controller import Controller
 from cotidal.core.cluster.decide.features import bootstrap_records
 from cotidal.core.cluster.image import Image, MetadataRecord
 from cotidal.core.cluster.sessions import Probe, decide_refused
+from cotidal.messages.records.metadata import AbortTransactionRecord
 from cotidal.messages.rpc.api_versions import ApiVersionsRequest
 from cotidal.messages.rpc.apis import ApiKey
 from cotidal.node import calls
@@ -108,17 +110,18 @@ def activate(state: NodeState, epoch: LeaderEpoch) -> None:
     """This node leads the quorum: decide from now on."""
     duty = state.controller
     image = duty.committed.copy()
-    for batch in state.quorum.tail:
-        if not batch.control:
-            state.tally.controller_events += len(batch.records)
-            for record in batch.records:
-                image.replay(cast("MetadataRecord", record))
+    tail = state.quorum.tail
+    for _, record in together.counted(tail):
+        state.tally.controller_events += 1
+        image.replay(record)
     duty.epoch = epoch
     duty.controller = Controller(
         image, state.entropy, state.config.settings, node_id=state.config.node_id
     )
     end = state.quorum.machine.state.log.end_offset
     duty.duties, probes = periodic.begin(duty.controller, state.now, end_offset=end)
+    if together.is_undecided(record for batch in tail for record in batch.records):
+        submit(state, (AbortTransactionRecord(reason="its controller is gone"),), Nothing())
     if not image.features:
         submit(state, bootstrap_records(duty.controller), Nothing())
     for probe in probes:

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeAlias, assert_never, cast
 
 from cotidal.api import quorum_talk as talk
+from cotidal.core.cluster import together
 from cotidal.core.cluster.image import MetadataRecord
 from cotidal.core.quorum import effects as qfx
 from cotidal.core.quorum import events as qev
@@ -399,24 +400,38 @@ def _answer(state: NodeState, slot: Slot, reply: object) -> None:
 
 
 def _commit(state: NodeState, high_watermark: Offset) -> None:
-    """Replay what is committed now, batch by batch, then let everybody know."""
+    """Replay what is committed and decided now, then let everybody know."""
     duty = state.quorum
     image = state.controller.committed
     records: list[MetadataRecord] = []
-    while duty.tail and _end_of(duty.tail[0]) <= high_watermark:
-        batch = duty.tail.popleft()
-        duty.applied = _end_of(batch)
-        duty.applied_wall = batch.wall
-        if not batch.control:
-            for place, each in enumerate(batch.records):
-                record = cast("MetadataRecord", each)
-                chronicle.on_record(state, record, Offset(batch.base_offset + place))
-                state.tally.controller_events += 1
-                image.replay(record)
-                records.append(record)
+    while batches := _decided(duty.tail, high_watermark):
+        for _ in batches:
+            duty.tail.popleft()
+        duty.applied = _end_of(batches[-1])
+        duty.applied_wall = batches[-1].wall
+        for offset, record in together.counted(batches):
+            chronicle.on_record(state, record, offset)
+            state.tally.controller_events += 1
+            image.replay(record)
+            records.append(record)
     lifecycle.on_committed(state, records)
     enrolment.on_metadata(state)
     decisions.on_committed(state, high_watermark)
+
+
+def _decided(tail: deque[MetadataBatch], high_watermark: Offset) -> list[MetadataBatch]:
+    """The first batch, with those over which a transaction that begins in it goes on; none before
+    all of them are committed."""
+    batches: list[MetadataBatch] = []
+    undecided = False
+    for batch in tail:
+        if _end_of(batch) > high_watermark:
+            break
+        batches.append(batch)
+        undecided = together.is_undecided(batch.records, undecided)
+        if not undecided:
+            return batches
+    return []
 
 
 def _tell_voters(state: NodeState, ids: tuple[NodeId, ...]) -> None:
