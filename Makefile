@@ -33,10 +33,10 @@ up: $(READY)          ## three brokers in the foreground, from localhost:9092 on
 	@$(BIN)/cotidal up
 
 test: lint $(SPARK)   ## what CI runs: static checks, unit, processes, clients
-	@$(PYTEST) -n 2 -m 'not slow and not interop' tests
+	@$(PYTEST) -n 2 --dist loadgroup -m 'not slow and not interop' tests
 
 test-all: lint $(SPARK) ## and what takes longer
-	@$(PYTEST) -n 2 -m 'not interop' tests
+	@$(PYTEST) -n 2 --dist loadgroup -m 'not interop' tests
 
 mutants: $(READY)     ## plant bugs in copies of the product: scripts and simulator must find them
 	@$(BIN)/python -m tests.mutants $(ARGS)
@@ -60,7 +60,7 @@ $(BUILT)/.ready: pyproject.toml constraints.txt hatch_build.py $(shell find src 
 	@touch $@
 
 test-compiled: $(BUILT)/.ready ## the tests of `make test`, against the compiled build
-	@$(BUILT)/bin/python -m pytest -n 2 -m 'not slow and not interop and not plain' tests
+	@$(BUILT)/bin/python -m pytest -n 2 --dist loadgroup -m 'not slow and not interop and not plain' tests
 
 lint: $(READY)        ## ruff, mypy strict, import contracts, generated code up to date
 	@$(BIN)/ruff check .

@@ -3,6 +3,9 @@
 No generated example has to come quickly. A test that starts processes, a browser or Spark and fails
 is run once more; whatever needed that is named at the end of the run, and wants to be looked at.
 What is pure has one try.
+
+Where several workers share the tests out (`--dist loadgroup`), those of one file stay together, so that
+what a file starts is started once; so do all that share Spark's session, or a browser.
 """
 
 from __future__ import annotations
@@ -23,8 +26,15 @@ REAL: Final = (
 """Rooms whose tests share the machine with what they start."""
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     home = Path(__file__).parent
     for item in items:
-        if item.path.is_relative_to(home) and item.path.relative_to(home).parts[0] in REAL:
+        if not item.path.is_relative_to(home):
+            continue
+        path = item.path.relative_to(home)
+        if path.parts[0] in REAL:
             item.add_marker(pytest.mark.flaky(reruns=1))
+        if item.get_closest_marker("xdist_group") is None:
+            shares_spark = "spark" in getattr(item, "fixturenames", ())
+            item.add_marker(pytest.mark.xdist_group("spark" if shares_spark else str(path)))
