@@ -326,6 +326,20 @@ LIVE_PARTITIONS_MAX: Final = 2_000
 LIVE_METADATA_BYTES_MAX: Final = 4 * MIB
 """The longest metadata log that a console tells: it is read anew whenever something was decided."""
 
+WITNESS_LINES_MAX: Final = 25
+"""Moments of one kind that a watched node tells a second, 20 us each: a busy one gives a few per
+cent of a core to whoever watches it, however much it does. Rare things are always told."""
+
+WITNESS_HEARERS_MAX: Final = 8
+"""Consoles that watch one node at the same time."""
+
+WITNESS_BACKLOG_BYTES_MAX: Final = 1 * MIB
+"""What a console that does not read leaves with the node, at most; it misses what comes then."""
+
+LIVE_TRACE_MAX: Final = 20_000
+"""Lines of what nodes do, and messages between them, that a console remembers, each: minutes of
+an idle cluster, 200 bytes each."""
+
 # the desk of a live console
 
 DESK_RECORDS_MAX: Final = 200

@@ -39,10 +39,11 @@ class Up:
         at = ("--bootstrap", self.bootstrap)
         cotidal("topic", "create", "orders", "--partitions", "1", *at)
 
-    def produce(self, count):
-        """To the only partition, with acks=all."""
+    def produce(self, count, acks="all"):
+        """To the only partition."""
         lines = "".join(f"order {self.produced + number}\n" for number in range(count))
-        cotidal("produce", "orders", "--bootstrap", self.bootstrap, input=lines)
+        at = ("--bootstrap", self.bootstrap, "--acks", acks)
+        cotidal("produce", "orders", *at, input=lines)
         self.produced += count
 
     def stop(self):
@@ -148,6 +149,66 @@ def test_a_broker_is_paused_and_stopped_and_goes_on(page):
     until(page, f"p => p.picture.brokers[{node}].state === 'down'")
     click(page, f"Start broker {node}")
     until(page, "p => p.chosen().isr.length === 3")
+
+
+def test_messages_travel_between_brokers_and_tell_what_they_caused(page, up):
+    page.wait_for_selector("#map .flight.fetch")
+    up.produce(1)
+    mine = "(f) => f.api === 'Produce' && f.source >= 1000 && f.said.includes('orders-0')"
+    until(page, f"p => p.logs.flights.some({mine})")
+    until(page, "p => Object.values(p.picture.clients).some((c) => c.label === 'cotidal')")
+    page.wait_for_selector("#map .client.producer")
+    moment = page.evaluate(f"cotidal.store.logs.flights.findLast({mine}).at - 1000")
+    page.evaluate(f"cotidal.seek({moment})")
+    until(page, f"p => p.picture.state === 'paused' && p.picture.now_us === {moment}")
+    page.locator("#map [aria-label^='Produce request from cotidal']").dispatch_event("click")
+    detail = page.locator("#detail")
+    detail.get_by_text("Produce request").wait_for()
+    assert "cotidal to broker" in detail.inner_text()
+    assert "append orders-0" in detail.inner_text()
+    detail.get_by_role("button", name="Close").click()
+    page.locator("#play").click()
+    until(page, "p => p.picture.state === 'running'")
+
+
+def test_acknowledgements_are_measured_by_their_level(page, up):
+    up.produce(1)
+    up.produce(1, acks="1")
+    for level in ("all", "1"):
+        until(page, f"p => p.logs.samples.some((each) => each.acks === '{level}')")
+        page.wait_for_selector(f"#latency .acks-{level}[d^=M]")
+    page.wait_for_selector("#latency .note:has-text('acks=all: median')")
+
+
+def test_the_trace_tells_what_nodes_do_and_goes_to_a_moment(page, up):
+    page.click("#tab-trace")
+    up.produce(1)
+    rows = page.locator("#desk .trace tbody tr:not(.spacer)")
+    page.fill("#trace-text", "append orders-0")
+    rows.filter(has_text="orders-0").first.wait_for()
+    until(page, "p => document.querySelectorAll('#desk .trace tbody tr.wanted').length >= 3")
+    texts = rows.all_inner_texts()
+    assert all("append" in text for text in texts), texts
+    page.select_option("#trace-node", "2")
+    until(page, "p => document.querySelectorAll('#desk .trace tr.b1').length === 0")
+    assert rows.count() > 0
+    page.fill("#trace-text", "BrokerHeartbeat")
+    page.select_option("#trace-node", "")
+    until(page, "p => document.querySelectorAll('#desk .trace tbody tr').length === 2")
+    page.uncheck("#trace-quiet")
+    rows.filter(has_text="BrokerHeartbeat").first.wait_for()
+    page.fill("#trace-text", "")
+    moment = rows.first.locator("button").evaluate(
+        "(button) => { button.click(); return button.at }"
+    )
+    until(page, f"p => p.picture.state === 'paused' && p.picture.now_us === {moment}")
+    page.wait_for_selector("#desk .note:has-text('up to')")
+    assert page.locator("#timeline").is_visible()
+    page.click("#tab-topics")
+    page.wait_for_selector("#timeline", state="hidden")
+    page.click("#tab-picture")
+    page.locator("#play").click()
+    until(page, "p => p.picture.state === 'running'")
 
 
 def test_links_are_cut_and_slowed_and_made_whole(page):

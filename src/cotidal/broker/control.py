@@ -5,6 +5,7 @@ In its data directory, while it runs:
   up.json       the parent's process id, where each node listens, which of them serve, and whether
                 links can be disturbed
   node-K/pid    the process id of a node, while that one runs
+  node-K/witness    a socket at which it tells what it does (witness.py)
   control       a pipe of the parent, which only its user can write to: ``start 2``
   faults.json   what is done to links and disks (faults.py); nodes read it on SIGUSR2. Only there
                 in a cluster that was started for it (``cotidal up --chaos``)

@@ -116,6 +116,10 @@ class Driver:
         """A quota asks how much of this loop's time each connection takes, or none does so now."""
         self._meters = effect.on
 
+    def drive(self, node: Machine) -> None:
+        """From the next turn on: the same node, or it with somebody who watches."""
+        self._node = node
+
     def stop(self) -> None:
         """No more turns."""
         self._stopped = True

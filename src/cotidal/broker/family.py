@@ -29,6 +29,7 @@ from cotidal.broker.config import BrokerConfig
 from cotidal.broker.control import CONTROL_PIPE, FAULTS_FILE, PID_FILE, UP_FILE, Up
 from cotidal.broker.main import EXIT_FAILED, EXIT_STOPPED, run_broker
 from cotidal.broker.tracing import trace_file
+from cotidal.broker.witness import WITNESS_SOCKET
 from cotidal.messages.rpc.apis import APIS as KNOWN
 from cotidal.values import NodeId
 from cotidal.wire.codec import module_codecs
@@ -208,6 +209,7 @@ class Family:
             leash=self._leash.read,
             faults=f"{self._home}/{FAULTS_FILE}" if self._chaos else None,
             trace=trace_file(self._trace, config.node_id, self._starts[config.node_id]),
+            witness=f"{config.log_dirs[0]}/{WITNESS_SOCKET}",
         )
 
 

@@ -15,6 +15,7 @@ import signal
 import socket
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from cotidal import __version__
@@ -40,6 +41,7 @@ from cotidal.broker.peers import Peers
 from cotidal.broker.server import Bounds, Server
 from cotidal.broker.storage import Held, StorageError, mark_clean, new_id, open_all
 from cotidal.broker.tracing import make_node
+from cotidal.broker.witness import Gallery
 from cotidal.limits import (
     HELD_BYTES_MAX,
     METRICS_CONNECTIONS_MAX,
@@ -84,18 +86,22 @@ class Running:
         *,
         chaos: bool = False,
         trace: str | None = None,
+        witness: str | None = None,
         edge: Edge | None = None,
     ) -> None:
         """Takes the directory, binds the ports and reads the metadata log; StartError if not.
 
         ``chaos``: its links and disks can be disturbed (``suffer``). ``trace``: the file in which
-        its life is recorded. ``edge``: who stands between its sockets and itself.
+        its life is recorded. ``witness``: a socket at which it is watched. ``edge``: who stands
+        between its sockets and itself.
         """
         loop = asyncio.get_running_loop()
         self.config = config
         self.journal = journal
         self._links = Links(config.node_id, loop) if chaos else None
         self._trace = trace
+        self._witness = witness
+        self._gallery: Gallery | None = None
         self._edge = edge
         self.counters = Counters()
         self._loop = loop
@@ -144,6 +150,15 @@ class Running:
         self._driver = Driver(
             machine, loop, journal=journal, counters=counters, on_fault=self._on_fault
         )
+        if self._witness is not None:
+            self._gallery = Gallery(
+                loop,
+                self._witness,
+                driver=self._driver,
+                machine=machine,
+                names=lambda: self._node.topic_names,
+                journal=journal,
+            )
         self._server = Server(
             loop,
             bounds=server_bounds(config),
@@ -231,6 +246,8 @@ class Running:
             listener, sockets = bind(self.config.metrics)
             self.metrics_address = listener
             await self._metrics.listen(sockets)
+        if self._gallery is not None:
+            await self._gallery.open()
         await self._listen(controllers=True)
         if "broker" not in self.config.roles and not self._serving.done():
             self._serving.set_result(None)  # no clients to wait for
@@ -388,6 +405,8 @@ class Running:
 
     def _end(self, code: int) -> None:
         self._metrics.close()
+        if self._gallery is not None:
+            self._gallery.close()
         if not self._ended.done():
             self._ended.set_result(code)
 
@@ -441,12 +460,14 @@ def run_broker(
     leash: int | None = None,
     faults: str | None = None,
     trace: str | None = None,
+    witness: str | None = None,
 ) -> int:
     """Run one node in the foreground until it is told to stop; the exit code.
 
     ``leash``: a pipe of whoever started it. When its other end is gone, the node stops too.
     ``faults``: a file that says how its links and disks are (faults.py), read again on SIGUSR2.
     ``trace``: a file in which its life is recorded (tracing.py).
+    ``witness``: a socket at which others on this machine see what it does (witness.py).
     """
     journal = Journal(stream_sink(f"node {config.node_id}"))
     for warning in config.warnings:
@@ -455,7 +476,10 @@ def run_broker(
     raise_limit(journal)
     loop = new_loop()
     try:
-        return loop.run_until_complete(_run(config, journal, on_serving, leash, faults, trace))
+        running = partial(
+            Running, config, journal, chaos=faults is not None, trace=trace, witness=witness
+        )
+        return loop.run_until_complete(_run(running, on_serving, leash, faults))
     except StartError as error:
         journal.error(str(error))
         return EXIT_FAILED
@@ -464,14 +488,13 @@ def run_broker(
 
 
 async def _run(
-    config: BrokerConfig,
-    journal: Journal,
+    make: Callable[[], Running],
     on_serving: Callable[[Running], None] | None,
     leash: int | None,
     faults: str | None,
-    trace: str | None,
 ) -> int:
-    running = Running(config, journal, chaos=faults is not None, trace=trace)
+    running = make()
+    config, journal = running.config, running.journal
     loop = asyncio.get_running_loop()
     if faults is not None:
         loop.add_signal_handler(signal.SIGUSR2, _on_faults, running, faults)

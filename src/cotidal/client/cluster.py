@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from cotidal.client.addresses import Address, parse_bootstrap
 from cotidal.client.backoff import Backoff
-from cotidal.client.connection import Connection
+from cotidal.client.connection import CLIENT_ID, Connection
 from cotidal.client.failures import (
     ClientError,
     ProtocolMismatch,
@@ -40,8 +40,15 @@ class Cluster:
     """``with Cluster("localhost:9092") as cluster:``; nothing is connected before it is needed."""
 
     def __init__(
-        self, bootstrap: str, *, timeout_s: float = 30.0, connect_timeout_s: float = 5.0
+        self,
+        bootstrap: str,
+        *,
+        timeout_s: float = 30.0,
+        connect_timeout_s: float = 5.0,
+        client_id: str = CLIENT_ID,
     ) -> None:
+        """``client_id``: how it calls itself to brokers."""
+        self._client_id = client_id
         self.bootstrap = parse_bootstrap(bootstrap)
         self.timeout_s = timeout_s
         self.connect_timeout_s = min(connect_timeout_s, timeout_s)
@@ -151,15 +158,17 @@ class Cluster:
 
     def open_connection(self, node_id: NodeId) -> Connection:
         """A connection that belongs to the caller, who closes it."""
-        return Connection(self._address_of(node_id), timeout_s=self.connect_timeout_s)
+        return self._connected(self._address_of(node_id))
 
     def connection_to(self, address: Address) -> Connection:
         known = self._connections.get(address)
         if known is not None and known.is_open:
             return known
-        connection = Connection(address, timeout_s=self.connect_timeout_s)
-        self._connections[address] = connection
+        connection = self._connections[address] = self._connected(address)
         return connection
+
+    def _connected(self, address: Address) -> Connection:
+        return Connection(address, timeout_s=self.connect_timeout_s, client_id=self._client_id)
 
     def _address_of(self, node_id: NodeId) -> Address:
         address = self._brokers.get(node_id)

@@ -43,10 +43,14 @@ class Sent(NamedTuple):
 class Connection:
     """``Connection(address)`` connects and negotiates, or raises Unreachable."""
 
-    __slots__ = ("_correlation_id", "_pending", "_socket", "_versions", "address")
+    __slots__ = ("_client_id", "_correlation_id", "_pending", "_socket", "_versions", "address")
 
-    def __init__(self, address: Address, *, timeout_s: float = 5.0) -> None:
+    def __init__(
+        self, address: Address, *, timeout_s: float = 5.0, client_id: str = CLIENT_ID
+    ) -> None:
+        """``client_id``: how it calls itself."""
         self.address = address
+        self._client_id = client_id
         self._pending: deque[Sent] = deque()
         self._correlation_id = 0
         self._versions: dict[int, tuple[int, int]] = {}
@@ -149,7 +153,7 @@ class Connection:
         if self._socket is None:
             raise Unreachable(str(self.address), "the connection is closed")
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
-        buffers = request_buffers(key, version, self._correlation_id, CLIENT_ID, request)
+        buffers = request_buffers(key, version, self._correlation_id, self._client_id, request)
         try:
             self._socket.settimeout(timeout_s)
             # One copy, so that a small request is one packet.

@@ -4,6 +4,7 @@
     state       "running", "paused", "broken", "ended"
     speed       simulated seconds a second
     brokers     id -> Broker
+    controllers id -> Controller: those that are no brokers
     partitions  "orders-0" -> Partition, with a Replica for each node that has one
     flights     number -> Flight: what is under way
     links       "1-2" -> {"cut": true} or {"slow_ms": 80}
@@ -38,6 +39,15 @@ class Broker(TypedDict):
     rack: str
     incarnation: NotRequired[int]
     address: NotRequired[str]
+    quorum: NotRequired[Quorum]
+
+
+class Controller(TypedDict):
+    """A node of the quorum that is no broker."""
+
+    id: int
+    state: str
+    """up, starting, paused, down."""
     quorum: NotRequired[Quorum]
 
 
@@ -87,6 +97,8 @@ class Client(TypedDict):
     kind: str
     """producer, consumer."""
     host: int
+    label: NotRequired[str]
+    """How a client of a live cluster calls itself."""
     acks: NotRequired[str]
     rate: NotRequired[int]
     positions: NotRequired[dict[str, int]]

@@ -126,11 +126,12 @@ class Session:
         grown = False
         for name, log in self.world.logs.items():
             sent = self._sent.get(name, 0)
-            if len(log) != sent:
-                at = min(sent, len(log))
-                items = list(log[at:])
+            length = len(log)  # another thread may add to it meanwhile
+            if length != sent:
+                at = min(sent, length)
+                items = list(log[at:length])
                 self._say({"tell": "log", "name": name, "at": at, "items": items})
-                self._sent[name] = len(log)
+                self._sent[name] = length
                 grown = True
         whole = self.world.picture()
         if whole is self._whole and not grown:

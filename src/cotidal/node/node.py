@@ -11,7 +11,7 @@ Whoever drives the node obeys the effects in order and tells it their outcome as
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final, assert_never, cast
 
 from cotidal.api.asked import Asked
@@ -97,7 +97,7 @@ from cotidal.node.quorum import MetadataReader, QuorumDuty
 from cotidal.node.state import NodeConfig, NodeState, RecordInspector
 from cotidal.node.tally import Tally
 from cotidal.node.view import NodeView
-from cotidal.values import BrokerEpoch, Millis
+from cotidal.values import BrokerEpoch, Millis, Uuid
 
 
 class Node:
@@ -236,6 +236,11 @@ class Node:
     @property
     def tally(self) -> Tally:
         return self._state.tally
+
+    @property
+    def topic_names(self) -> Mapping[Uuid, str]:
+        """By their ids, as far as they are committed here."""
+        return self._state.controller.committed.topic_names
 
     def _finish(self) -> tuple[Effect, ...]:
         """Everything that is done once for all that happened in a step."""

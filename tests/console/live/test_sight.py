@@ -144,7 +144,23 @@ def test_what_a_broker_of_another_make_does_not_tell_is_left_out_and_said():
     log = picture["partitions"]["orders-0"]["logs"]["2"]
     assert log == {"start": 0, "end": 10, "epochs": [], "role": "follower"}
     assert "do not tell leader epochs" in picture["notes"][0]
-    assert picture_of(seen(WELL), {})["notes"] == []
+    assert "What travels between brokers" in picture["notes"][1]
+    ours = seen(WELL, machines={1: "up", 2: "up", 3: "up"})
+    assert picture_of(ours, {})["notes"] == []
+
+
+def test_controllers_that_are_no_brokers_are_shown_beside_them():
+    assert picture_of(seen(WELL, machines={1: "up", 2: "up", 3: "up"}), {})["controllers"] == {}
+    machines = dict.fromkeys((1, 2, 3, 101), "up") | {102: "down"}
+    told = seen(WELL, machines=machines)
+    members = tuple(QuorumMember(node, ZERO_UUID, 20, 0, 0) for node in (101, 102))
+    told = told._replace(quorum=Quorum(101, 7, 19, members, ()))
+    shown = picture_of(told, {})["controllers"]
+    assert {id_: each["state"] for id_, each in shown.items()} == {"101": "up", "102": "down"}
+    assert shown["101"]["quorum"]["role"] == "leader"
+    assert shown["102"]["quorum"]["role"] == "follower"
+    leaderless = picture_of(told._replace(quorum=None), {})["controllers"]
+    assert list(leaderless) == ["101", "102"]
 
 
 def test_topics_of_the_clusters_own_are_shown_when_they_are_not_well():

@@ -1,6 +1,9 @@
 """A live cluster behind the page: the same picture as the simulator's, of brokers that really run.
 
-    watch.py      one thread that looks at the cluster while any page is open, and remembers
+    watch.py      threads that look at the cluster while any page is open, and remember
+    tail.py       the end of a list that grows for ever: what they remember. Pure
+    ears.py       hears what the nodes of a cluster on this machine do
+    hearsay.py    makes lines, messages under way and samples of it. Pure
     sight.py      what it saw as a picture, and whether that is well. Pure
     teller.py     what differs between two pictures, in sentences. Pure
     chronicle.py  what the brokers themselves tell in __cotidal_events, in sentences

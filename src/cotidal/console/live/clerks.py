@@ -12,6 +12,7 @@ from typing import Final
 from cotidal.broker.control import ControlError
 from cotidal.client.cluster import Cluster
 from cotidal.client.failures import ClientError
+from cotidal.console.live.hearsay import CONSOLE
 from cotidal.console.world import Json, Refused
 from cotidal.limits import LIVE_CLERKS_MAX, LIVE_QUESTIONS_MAX
 
@@ -68,7 +69,10 @@ class Clerks:
                 # New connections each time: an old one would tell of a broker that was restarted
                 # meanwhile that it does not answer.
                 with Cluster(
-                    self._bootstrap, timeout_s=ANSWER_TIMEOUT_S, connect_timeout_s=2.0
+                    self._bootstrap,
+                    timeout_s=ANSWER_TIMEOUT_S,
+                    connect_timeout_s=2.0,
+                    client_id=CONSOLE,
                 ) as cluster:
                     answer.give(work(cluster))
             except (Refused, ClientError, ControlError) as no:

@@ -15,7 +15,7 @@ from cotidal.client.health import health_of
 from cotidal.client.replicas import Held, Registered
 from cotidal.client.standing import PartitionStanding, ReplicaStanding, Role, loss_text
 from cotidal.client.status import Status
-from cotidal.console.picture import Broker, Partition, Replica
+from cotidal.console.picture import Broker, Controller, Partition, Replica
 from cotidal.console.picture import Quorum as QuorumShown
 from cotidal.console.world import Json
 from cotidal.limits import LIVE_PARTITIONS_MAX
@@ -63,6 +63,7 @@ def picture_of(seen: Seen, before: Json) -> Json:
     brokers = {str(each.node_id): _broker(seen, each) for each in seen.status.brokers}
     return {
         "brokers": _same(before.get("brokers"), brokers),
+        "controllers": _same(before.get("controllers"), _controllers(seen)),
         "partitions": _same(before.get("partitions"), partitions),
         "links": dict(seen.links),
         "clients": {},
@@ -110,6 +111,21 @@ def _broker(seen: Seen, broker: Registered) -> Broker:
     quorum = _quorum(seen.quorum, broker.node_id)
     if quorum is not None:
         shown["quorum"] = quorum
+    return shown
+
+
+def _controllers(seen: Seen) -> dict[str, Controller]:
+    """Those that are no brokers, by the quorum, and by this machine when nobody leads it."""
+    quorum = seen.quorum
+    voters = () if quorum is None else [member.node_id for member in quorum.voters]
+    brokers = {each.node_id for each in seen.status.brokers}
+    shown: dict[str, Controller] = {}
+    for node_id in sorted({*voters, *map(NodeId, seen.machines)} - brokers):
+        machine = seen.machines.get(node_id)
+        shown[str(node_id)] = {"id": node_id, "state": "up" if machine is None else machine.state}
+        told = _quorum(quorum, node_id)
+        if told is not None:
+            shown[str(node_id)]["quorum"] = told
     return shown
 
 
@@ -243,5 +259,10 @@ def _notes(seen: Seen, shown: int) -> list[str]:
         notes.append(
             f"{shown:,} of {len(status.partitions):,} partitions are shown: those that are not"
             " well, then the first."
+        )
+    if not seen.machines:
+        notes.append(
+            "What travels between brokers, and how long acknowledgements take, is known of a"
+            " cluster that `cotidal up` runs on this machine."
         )
     return notes

@@ -1,8 +1,9 @@
-"""One thread that looks at a cluster while any page is open, and remembers what it saw.
+"""Threads that look at a cluster while any page is open, and remember what they saw.
 
-Pages never ask the cluster for their picture: all of them get what this thread saw last, however
-many there are. What it gives is only ever replaced or added to, never changed, so that pages read
-it without a lock.
+One asks the cluster, twice a second; where its nodes run on this machine, another hears what they
+do as they do it. Pages never ask the cluster for their picture: all of them get what was seen last,
+however many there are. What is given is only ever replaced or added to, never changed, so that
+pages read it without a lock.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import sys
 import threading
 import time
 import traceback
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -20,8 +22,11 @@ from cotidal.client.failures import ClientError
 from cotidal.client.status import Sizes, Status, gather
 from cotidal.console.live.chronicle import BEFORE_MS, TOPIC, Chronicle
 from cotidal.console.live.controls import Controls
+from cotidal.console.live.ears import Ears
+from cotidal.console.live.hearsay import CONSOLE, Hearsay
 from cotidal.console.live.metadata import MetadataLog
 from cotidal.console.live.sight import Seen, picture_of, silent_picture
+from cotidal.console.live.tail import Tail
 from cotidal.console.live.teller import Told, told_between, told_of
 from cotidal.console.world import Json
 from cotidal.limits import (
@@ -29,6 +34,7 @@ from cotidal.limits import (
     LIVE_LOG_MAX,
     LIVE_POLL_MS,
     LIVE_POLL_SHARE,
+    LIVE_TRACE_MAX,
     LIVE_UNWATCHED_MS,
 )
 from cotidal.values import NodeId
@@ -38,6 +44,9 @@ ANSWER_TIMEOUT_S: Final = 1.5
 CONNECT_TIMEOUT_S: Final = 1.0
 SIZES_EVERY_S: Final = 10.0
 SILENT_AGAIN_S: Final = 3.0
+LISTEN_S: Final = 0.1
+ORDER_US: Final = 150_000
+"""A node tells what it did a twentieth of a second later, or a little more when it is busy."""
 """So long after it did not answer, a broker is asked again."""
 
 
@@ -58,9 +67,10 @@ class Watch:
         """Moments are told from here on: what the brokers told a little earlier has one too."""
         self.status: Status | None = None
         self.frames: Sequence[Frame] = ()
-        self.logs: dict[str, list[Json]] = {"told": [], "metadata": [], "throughput": []}
-        self.forgotten = 0
-        """How often the oldest of the logs was let go."""
+        self.logs = {name: Tail(LIVE_LOG_MAX) for name in ("told", "metadata", "throughput")}
+        self.logs |= {name: Tail(LIVE_TRACE_MAX) for name in ("samples", "trace", "flights")}
+        self._ears = None if home is None else Ears(home)
+        self._hearsay = Hearsay(self.begun_us)
         self._looked_at = 0.0
         self._wanted = threading.Event()
         self._first = threading.Event()
@@ -83,6 +93,8 @@ class Watch:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
                 self._thread.start()
+                if self._ears is not None:
+                    threading.Thread(target=self._listen, name="ears", daemon=True).start()
 
     def wait(self, timeout_s: float) -> None:
         """Until something was seen for the first time."""
@@ -96,15 +108,58 @@ class Watch:
     def now_us(self) -> int:
         return _wall_us() - self.begun_us
 
-    # What the thread does
+    @property
+    def hears(self) -> bool:
+        """What nodes do, as they do it."""
+        return self._ears is not None
+
+    @property
+    def _is_watched(self) -> bool:
+        return time.monotonic() - self._looked_at <= LIVE_UNWATCHED_MS / 1000
+
+    # What the threads do
+
+    def _listen(self) -> None:
+        assert self._ears is not None
+        early: list[tuple[int, Json]] = []
+        while True:
+            if not self._is_watched:
+                self._ears.close()
+            self._wanted.wait()
+            try:
+                early = self._in_order([*early, *self._ears.hear(LISTEN_S)])
+            except Exception:  # a bug of ours must not leave pages without news
+                traceback.print_exc(file=sys.stderr)
+                self._ears.close()
+                time.sleep(LISTEN_S)
+
+    def _in_order(self, heard: list[tuple[int, Json]]) -> list[tuple[int, Json]]:
+        """Nodes tell at different times: what is new waits until all have. What still waits."""
+        heard.sort(key=lambda each: each[1]["at"])
+        whole = bisect_right(heard, _wall_us() - ORDER_US, key=lambda each: each[1]["at"])
+        self.on_heard(heard[:whole])
+        return heard[whole:]
+
+    def on_heard(self, heard: Sequence[tuple[int, Json]]) -> None:
+        """By nodes, of themselves."""
+        if not heard:
+            return
+        hearsay = self._hearsay
+        self._add("trace", [hearsay.line(node, told) for node, told in heard])
+        self._add("flights", [each for node, told in heard for each in hearsay.flights(node, told)])
+        samples = [hearsay.sample(told) for _, told in heard]
+        self._add("samples", [each for each in samples if each is not None])
 
     def _run(self) -> None:
         with Cluster(
-            self._bootstrap, timeout_s=ANSWER_TIMEOUT_S, connect_timeout_s=CONNECT_TIMEOUT_S
+            self._bootstrap,
+            timeout_s=ANSWER_TIMEOUT_S,
+            connect_timeout_s=CONNECT_TIMEOUT_S,
+            client_id=CONSOLE,
         ) as cluster:
             chronicle = Chronicle(cluster)
             while True:
-                if time.monotonic() - self._looked_at > LIVE_UNWATCHED_MS / 1000:
+                if not self._is_watched:
                     chronicle.close()
                     cluster.close()
                     self._wanted.clear()
@@ -128,7 +183,7 @@ class Watch:
         except ClientError as failure:
             picture = silent_picture(before, str(failure))
         else:
-            picture = picture_of(seen, before)
+            picture = picture_of(seen, before) | {"clients": self._hearsay.clients(self.now_us)}
             self.status = seen.status
             self._note(seen, before, picture, chronicle)
         self._keep(Frame(self.now_us, picture))
@@ -138,6 +193,9 @@ class Watch:
         controls = self._controls
         machines = {} if controls is None else controls.machines()
         links = {} if controls is None else controls.links()
+        self._hearsay.slow_ms = {
+            link: how["slow_ms"] for link, how in links.items() if "slow_ms" in how
+        }
         recently = {
             node: why for node, (at, why) in self._silent.items() if now - at < SILENT_AGAIN_S
         }
@@ -202,13 +260,8 @@ class Watch:
         self.frames = (*self.frames[-LIVE_FRAMES_MAX + 1 :], frame)
 
     def _add(self, name: str, items: Sequence[Json]) -> None:
-        """Pages that have more than is left get it all again."""
-        with self._lock:
-            log = self.logs[name]
-            log.extend(items)  # one step for whoever reads it meanwhile
-            if len(log) > LIVE_LOG_MAX:
-                self.logs[name] = log[-LIVE_LOG_MAX // 2 :]
-                self.forgotten += 1
+        with self._lock:  # what a person did is told by another thread
+            self.logs[name].extend(items)
 
 
 def _wall_us() -> int:

@@ -49,7 +49,6 @@ class Live:
         self._allow_changes = allow_changes
         self._at_us: int | None = None
         """Where the page stays; None: it goes with the cluster."""
-        self._forgotten = watch.forgotten
         self._shown: Json = {}
         """The last picture: the same one until something moves."""
         self._seen: Json = {}
@@ -69,13 +68,11 @@ class Live:
             "promises": PROMISES,
             "promises_note": "As last seen, of all topics.",
             "begun_us": self._watch.begun_us,
+            "hears": self._watch.hears,
         }
 
     @property
     def logs(self) -> Mapping[str, Sequence[Json]]:
-        if self._forgotten != self._watch.forgotten:
-            self._forgotten = self._watch.forgotten  # the page forgets, then hears what is left
-            return dict.fromkeys(self._watch.logs, ())
         return self._watch.logs
 
     def advance(self, passed_ms: int) -> None:

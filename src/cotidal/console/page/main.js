@@ -148,7 +148,7 @@ class Page {
   async choose(chosen) {
     this.store.selected = chosen;
     this.redraw();
-    if (chosen?.kind !== "message" && chosen?.kind !== "record") return;
+    if ((chosen?.kind !== "message" && chosen?.kind !== "record") || chosen.flight) return;
     const what = chosen.kind === "message"
       ? { number: chosen.number }
       : { node: chosen.node, offset: chosen.offset, partition: chosen.partition };
@@ -207,6 +207,12 @@ class Page {
   when(us) {
     if (this.store.about.unit === "step") return `step ${Math.round(us / 1e6)}`;
     return this.store.about.begun_us ? clockTime(this.store.about.begun_us + us) : seconds(us);
+  }
+
+  // To the millisecond.
+  exactly(us) {
+    const { begun_us: begun } = this.store.about;
+    return begun ? `${this.when(us)}.${String(Math.floor((begun + us) / 1000) % 1000).padStart(3, "0")}` : this.when(us);
   }
 
   toggle() {
@@ -287,14 +293,15 @@ class Page {
   drawRooms() {
     const { picture, about } = this.store;
     const hasPicture = this.store.world !== "lab" && !this.desk.isOpen(this.store);
-    for (const id of ["controls", "stage", "timeline", "below"]) show(byId(id), hasPicture);
+    for (const id of ["stage", "below"]) show(byId(id), hasPicture);
+    for (const id of ["controls", "timeline"]) show(byId(id), hasPicture || this.desk.hasTime(this.store));
     show(byId("change"), picture.settings !== undefined);
     show(byId("promises"), picture.lamps !== undefined);
     show(byId("metadata"), (this.store.logs.metadata ?? []).length > 0);
     const isLive = this.store.world === "live";
     show(byId("plots"), isLive || picture.settings !== undefined);
-    show(byId("latency"), !isLive);
-    show(byId("legend"), picture.settings !== undefined);
+    show(byId("latency"), !isLive || about.hears);
+    show(byId("legend"), picture.settings !== undefined || (isLive && about.hears));
     show(this.fresh, this.store.world === "simulator");
     for (const button of byId("worlds").children) {
       show(button, this.store.worlds.includes(button.dataset.world));
@@ -350,7 +357,7 @@ class Page {
     byId("help").addEventListener("click", () => this.help());
     addEventListener("keydown", (event) => {
       if (event.target.closest("input:not([type=checkbox]), select, textarea, dialog[open]") || event.ctrlKey || event.metaKey || event.altKey) return;
-      if (this.desk.isOpen(this.store) && event.key !== "?") return; // those keys are the picture's
+      if (this.desk.isOpen(this.store) && !this.desk.hasTime(this.store) && event.key !== "?") return; // those keys are the picture's
       const number = Number(event.key);
       if (event.key === " " && !event.target.closest("button, [role=button]")) this.toggle();
       else if (event.key === "ArrowRight") this.link.say({ do: "step" });

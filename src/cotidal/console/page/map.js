@@ -11,6 +11,10 @@ const RING = 108;
 const BROKER = 26;
 const MS_PER_PIXEL = 4; // a broker that is dragged outwards is so much further away
 const SLOW_MAX = 240;
+const BEHIND_US = 90_000; // how far what is drawn may be behind the world
+const LIVE_LATE_US = 900_000; // what brokers tell of themselves comes late; so late is it drawn, so that nothing is missed
+const LIVE_BEHIND_US = 500_000;
+const CORE = 40; // controllers beside the brokers stand in the middle
 
 const KINDS = {
   Produce: "produce",
@@ -40,16 +44,18 @@ export class ClusterMap {
     this.still = matchMedia("(prefers-reduced-motion: reduce)");
     this.links = svg("g");
     this.clients = svg("g");
+    this.controllers = svg("g");
     this.flights = svg("g");
     this.brokers = svg("g");
     this.stroke = svg("polyline", { class: "stroke" });
     this.root = svg("svg", {
       viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "group", "aria-label": "The cluster: brokers, links, clients",
-    }, this.links, this.clients, this.brokers, this.flights, this.stroke);
+    }, this.links, this.clients, this.controllers, this.brokers, this.flights, this.stroke);
     this.strokes();
     parent.replaceChildren(this.root);
     this.keyedLinks = new Keyed(this.links, (key) => this.makeLink(key), (node, key, value) => this.drawLink(node, key, value));
     this.keyedBrokers = new Keyed(this.brokers, (key) => this.makeBroker(key), (node, key, value) => this.drawBroker(node, key, value));
+    this.keyedControllers = new Keyed(this.controllers, (key) => this.makeController(key), (node, key, value) => this.drawController(node, key, value));
     this.keyedClients = new Keyed(this.clients, () => makeClient(), (node, key, value) => this.drawClient(node, key, value));
     requestAnimationFrame((moment) => this.frame(moment));
   }
@@ -61,12 +67,15 @@ export class ClusterMap {
     this.ids = Object.keys(picture.brokers ?? {});
     this.places = new Map();
     this.ids.forEach((id, index) => this.places.set(Number(id), this.home(id, index)));
-    const clients = Object.entries(picture.clients ?? {}).filter(([, c]) => c.kind === "consumer" || c.rate || this.isTalking(c));
+    const controllers = Object.entries(picture.controllers ?? {});
+    controllers.forEach(([id], index) => this.places.set(Number(id), inTheMiddle(index, controllers.length)));
+    const clients = Object.entries(picture.clients ?? {}).filter(([, c]) => c.kind === "consumer" || c.label || c.rate || this.isTalking(c));
     this.placeClients(clients);
     const pairs = [];
     this.ids.forEach((one, i) => this.ids.slice(i + 1).forEach((other) => pairs.push([`${one}-${other}`, picture.links?.[`${one}-${other}`] ?? {}])));
     this.keyedLinks.draw(pairs);
     this.keyedBrokers.draw(this.ids.map((id) => [id, picture.brokers[id]]));
+    this.keyedControllers.draw(controllers);
     this.keyedClients.draw(clients);
     this.noteFlights(picture);
   }
@@ -222,6 +231,24 @@ export class ClusterMap {
     set(group, { "aria-label": told.filter(Boolean).join(", ") });
   }
 
+  // Controllers that are no brokers
+
+  makeController(id) {
+    const choose = () => this.page.choose({ kind: "broker", id });
+    return svg("g", { class: "voter", role: "button", tabindex: 0, onclick: choose, onkeydown: pressed(choose) },
+      svg("rect", { class: "body", x: -14, y: -14, width: 28, height: 28, rx: 6 }), svg("text", { class: "voter-id", y: 5, "aria-hidden": true }),
+      svg("text", { class: "voter-state", y: 26, "aria-hidden": true }));
+  }
+
+  drawController(group, id, controller) {
+    const place = this.places.get(Number(id));
+    const leads = controller.quorum?.role === "leader";
+    set(group, { transform: `translate(${place.x.toFixed(1)} ${place.y.toFixed(1)})`, class: ["voter", controller.state, leads && "controls", this.page.isChosen("broker", id) && "chosen"].filter(Boolean).join(" ") });
+    say(group.children[1], id);
+    say(group.children[2], controller.state === "up" ? "" : controller.state);
+    set(group, { "aria-label": `Controller ${id} ${controller.state}${leads ? `, active, term ${controller.quorum.epoch}` : ""}` });
+  }
+
   drag(group, id, choose) {
     let from = null;
     group.addEventListener("pointerdown", (event) => {
@@ -262,17 +289,21 @@ export class ClusterMap {
     const place = this.places.get(client.host);
     set(group, { transform: `translate(${place.x} ${place.y})`, class: `client ${client.kind}` });
     const at = client.positions?.[this.store.partition];
-    const label = client.kind === "producer" ? name : `${name} @${at ?? 0}`;
+    const label = client.label ?? (client.kind === "producer" ? name : `${name} @${at ?? 0}`);
     say(group.children[1], client.kind === "producer" ? "P" : "C");
-    say(group.children[2], label);
+    say(group.children[2], label.length > 14 ? `${label.slice(0, 13)}…` : label);
     const from = client.reads_from?.[this.store.partition];
-    const what = client.kind === "producer" ? `Producer ${name}, ${client.rate} a second` : `Consumer ${name} at offset ${at}${from ? `, reads from ${from}` : ""}`;
+    const what = client.label ? `${client.kind === "producer" ? "Producer" : "Consumer"} ${client.label}` : client.kind === "producer" ? `Producer ${name}, ${client.rate} a second` : `Consumer ${name} at offset ${at}${from ? `, reads from ${from}` : ""}`;
     say(group.children[3], what);
   }
 
   // What travels
 
   noteFlights(picture) {
+    if (this.store.world === "live") {
+      this.noteLive(picture);
+      return;
+    }
     const flights = picture.flights ?? {};
     const now = picture.now_us ?? 0;
     if (now < this.now || now - this.now > 2e6) {
@@ -286,13 +317,25 @@ export class ClusterMap {
     }
   }
 
+  // Brokers told of these: those of the moment that is drawn, and of the next second.
+  noteLive(picture) {
+    this.now = (picture.now_us ?? 0) - (picture.state === "running" ? LIVE_LATE_US : 0);
+    if (Math.abs(this.now - this.shown) > 2e6) this.shown = this.now;
+    const { flights } = this.store.logs;
+    this.flying.clear();
+    for (let i = flights.length - 1; i >= 0 && flights[i].at > this.shown - 2e6; i--) {
+      if (flights[i].arrives_us >= this.shown && flights[i].sent_us < this.shown + 1e6) this.flying.set(String(flights[i].number), flights[i]);
+    }
+  }
+
   frame(moment) {
     const passed = Math.min(100, moment - (this.lastFrame ?? moment));
     this.lastFrame = moment;
     const picture = this.store?.picture;
     if (picture) {
       const speed = picture.state === "running" ? picture.speed : 0;
-      if (speed) this.shown = Math.min(this.now, Math.max(this.shown + passed * 1000 * speed, this.now - 90_000 * speed));
+      const behind = this.store.world === "live" ? LIVE_BEHIND_US : BEHIND_US;
+      if (speed) this.shown = Math.min(this.now, Math.max(this.shown + passed * 1000 * speed, this.now - behind * speed));
       else this.shown = this.now;
       this.moveFlights(speed > 0);
     }
@@ -325,9 +368,10 @@ export class ClusterMap {
   moveFlight(number, flight, from, to, part) {
     let node = this.dots.get(number);
     if (!node) {
-      const choose = () => this.page.choose({ kind: "message", number: Number(number) });
-      const kind = flight.api === "Fetch" && flight.answer && flight.bytes > 140 ? "records" : KINDS[flight.api] ?? "other";
-      const what = `${flight.api} ${flight.answer ? "answer" : "request"} from ${nameOf(flight.source)} to ${nameOf(flight.target)}`;
+      const choose = () => this.page.choose({ kind: "message", number: Number(number), flight: flight.said === undefined ? undefined : flight });
+      const size = flight.said === undefined ? 140 : 0; // a live one tells the bytes of its records only
+      const kind = flight.api === "Fetch" && flight.answer && flight.bytes > size ? "records" : KINDS[flight.api] ?? "other";
+      const what = `${flight.api} ${flight.answer ? "answer" : "request"} from ${nameOf(flight.source, this.store.picture)} to ${nameOf(flight.target, this.store.picture)}`;
       node = svg("g", { class: `flight ${kind}${flight.answer ? " answer" : ""}`, role: "button", tabindex: -1, "aria-label": what, onclick: choose },
         svg("circle", { class: "grip", r: 10 }), svg("circle", { class: "dot", r: kind === "other" || kind === "beat" ? 2.6 : 4.6 }), svg("title", {}, what));
       node.dataset.number = number;
@@ -355,7 +399,17 @@ function makeClient() {
     svg("text", { class: "client-kind", y: 5 }), svg("text", { class: "client-label", y: 29 }), svg("title"));
 }
 
-export const nameOf = (host) => (host < 1000 ? `broker ${host}` : "a client");
+// A small ring.
+function inTheMiddle(index, count) {
+  const angle = -Math.PI / 2 + (index * 2 * Math.PI) / count;
+  const radius = count > 1 ? CORE : 0;
+  return { x: CENTER.x + radius * Math.cos(angle), y: CENTER.y + radius * Math.sin(angle), angle };
+}
+
+export function nameOf(host, { clients = {}, controllers = {} } = {}) {
+  if (host < 1000) return `${host in controllers ? "controller" : "broker"} ${host}`;
+  return Object.values(clients).find((client) => client.host === host)?.label ?? "a client";
+}
 
 export const pairOf = (one, other) => (Number(one) < Number(other) ? `${one}-${other}` : `${other}-${one}`);
 

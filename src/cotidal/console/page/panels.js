@@ -1,6 +1,7 @@
 // What stands around the picture: sentences, promises, tables, and what can be changed.
 
 import { el, set, say, show, Keyed, pill, seconds } from "./dom.js";
+import { nameOf } from "./map.js";
 
 const FEED_MAX = 250;
 const METADATA_MAX = 150;
@@ -133,12 +134,12 @@ export class Changes {
       tick(this.unclean, settings.unclean);
       tick(this.elr, settings.elr);
     }
-    for (const client of Object.values(clients)) if (client.kind === "producer") put(this.rates[client.acks], client.rate);
+    for (const client of Object.values(clients)) if (client.kind === "producer" && client.acks) put(this.rates[client.acks], client.rate);
     const ids = Object.keys(brokers);
     if (this.near.options.length !== ids.length + 1) {
       this.near.replaceChildren(el("option", { value: 0 }, "reads from leaders"), ...ids.map((id) => el("option", { value: id }, `near broker ${id} (follower fetching)`)));
     }
-    const consumers = Object.entries(clients).filter(([, client]) => client.kind === "consumer");
+    const consumers = Object.entries(clients).filter(([, client]) => client.kind === "consumer" && client.positions);
     this.keyed.draw(consumers.map(([name, client]) => {
       const from = client.reads_from[store.partition];
       return [name, `${name}: at ${client.positions[store.partition] ?? 0}${from ? `, from ${from.replace("node-", "broker ")}` : ""}`];
@@ -208,9 +209,9 @@ export class Detail {
 
   stateOf(store, chosen) {
     switch (chosen.kind) {
-      case "broker": return [store.chosen()?.why_out?.[chosen.id], store.chosen()?.if_elected?.[chosen.id], store.picture.brokers?.[chosen.id], Object.entries(store.picture.links ?? {}).filter(([key]) => key.split("-").includes(chosen.id))];
+      case "broker": return [store.picture.controllers?.[chosen.id], store.chosen()?.why_out?.[chosen.id], store.chosen()?.if_elected?.[chosen.id], store.picture.brokers?.[chosen.id], Object.entries(store.picture.links ?? {}).filter(([key]) => key.split("-").includes(chosen.id))];
       case "link": return store.picture.links?.[chosen.key];
-      case "message": return [chosen.found, caused(store, chosen.found)];
+      case "message": return chosen.flight ? causedLive(store, chosen.flight) : [chosen.found, caused(store, chosen.found)];
       default: return chosen.found;
     }
   }
@@ -225,7 +226,8 @@ export class Detail {
   }
 
   broker(store, id) {
-    const broker = store.picture.brokers[id];
+    const isController = store.picture.brokers[id] === undefined;
+    const broker = store.picture.brokers[id] ?? store.picture.controllers?.[id] ?? { state: "gone" };
     const quorum = broker?.quorum;
     const lines = [["State", broker.incarnation === undefined ? broker.state : `${broker.state}, incarnation ${broker.incarnation}`]];
     if (broker.address) lines.push(["Address", `${broker.address}${broker.rack ? `, in ${broker.rack}` : ""}`]);
@@ -236,7 +238,7 @@ export class Detail {
     if (quorum) lines.push(["Quorum", `${quorum.role} in term ${quorum.epoch}${quorum.voted ? `, voted for ${quorum.voted}` : ""}; metadata to ${quorum.end}, committed ${quorum.high_watermark}`]);
     const acts = this.page.brokerActs(id, broker).map(([text, command, risky]) => this.button(text, command, risky));
     if (this.page.can("slow")) acts.push(this.slowness({ node: Number(id) }, "Distance"));
-    return { title: `Broker ${id}`, lines, acts };
+    return { title: `${isController ? "Controller" : "Broker"} ${id}`, lines, acts };
   }
 
   link(store, key) {
@@ -255,10 +257,19 @@ export class Detail {
     return el("label", { class: "field slow" }, el("span", {}, text), input, out);
   }
 
+  // As the broker told that received the request, or sent the answer.
+  liveMessage(store, flight) {
+    const lines = [["From, to", `${nameOf(flight.source, store.picture)} to ${nameOf(flight.target, store.picture)}${flight.bytes ? `, ${flight.bytes} bytes of records` : ""}`],
+      [flight.answer ? "Sent" : "Received", this.page.exactly(flight.at)], [`${flight.api} ${flight.answer ? "answer" : "request"}`, flight.said]];
+    for (const text of causedLive(store, flight)) lines.push([flight.answer ? "With it" : "Caused", text]);
+    return { title: "Message", lines, acts: [] };
+  }
+
   message(store, chosen) {
+    if (chosen.flight) return this.liveMessage(store, chosen.flight);
     const found = chosen.found;
     if (!found) return { title: "Message", lines: [["", chosen.error ?? "…"]], acts: [] };
-    const lines = [["From, to", `${place(found.source)} to ${place(found.target)}, ${found.bytes} bytes`],
+    const lines = [["From, to", `${nameOf(found.source, store.picture)} to ${nameOf(found.target, store.picture)}, ${found.bytes} bytes`],
       ["Sent", `${seconds(found.sent_us)}${found.arrives_us >= 0 ? `, arrives ${seconds(found.arrives_us)}` : ", held back by a cut link"}`]];
     for (const said of found.said) lines.push([`${said.api} ${said.is_answer ? "answer" : "request"}`, said.gist]);
     for (const text of caused(store, found)) lines.push(["Caused", text]);
@@ -291,5 +302,15 @@ function caused(store, found) {
   return texts;
 }
 
-const place = (host) => (host < 1000 ? `broker ${host}` : "a client");
+// What else its node did in the same step.
+function causedLive(store, flight) {
+  const { trace } = store.logs;
+  const texts = [];
+  for (let i = trace.length - 1; i >= 0 && trace[i].at >= flight.at; i--) {
+    const { node, step, kind, text } = trace[i];
+    if (node === flight.node && step === flight.step && text !== flight.said) texts.unshift(`${kind} ${text}`);
+  }
+  return texts;
+}
+
 export { pill };

@@ -13,6 +13,8 @@ export function merged(before, patch) {
   return after;
 }
 
+const KEPT = 20_000; // items of a log; the oldest are let go
+
 export class Store {
   constructor() {
     this.forget();
@@ -23,7 +25,7 @@ export class Store {
     this.about = {};
     this.worlds = []; // that can be opened here
     this.picture = {};
-    this.logs = { told: [], samples: [], metadata: [] };
+    this.logs = { told: [], samples: [], metadata: [], trace: [], flights: [] };
     this.lags = []; // {at, lag: {broker: records}} of the chosen partition
     this.partition = "";
     this.selected = null; // {kind: "broker" | "link" | "message" | "record", ...}
@@ -39,8 +41,10 @@ export class Store {
         break;
       case "log": {
         const log = (this.logs[message.name] ??= []);
-        log.length = message.at;
+        log.gone ??= 0;
+        log.length = Math.max(0, Math.min(log.length, message.at - log.gone)); // shorter when a world goes back in time
         for (const item of message.items) log.push(item);
+        if (this.world === "live" && log.length > KEPT) log.gone += log.splice(0, KEPT / 2).length;
         break;
       }
       case "picture":
@@ -63,7 +67,7 @@ export class Store {
     const end = partition.logs[partition.leader]?.end ?? Math.max(0, ...Object.values(partition.logs).map((log) => log.end));
     const lag = {};
     for (const node of partition.replicas) {
-      if (node !== partition.leader) lag[node] = end - (partition.logs[node]?.end ?? 0);
+      if (node !== partition.leader) lag[node] = Math.max(0, end - (partition.logs[node]?.end ?? 0)); // a live leader is asked a moment earlier
     }
     this.lags.push({ at: now, lag });
     if (this.lags.length > 3000) this.lags.splice(0, 1000);

@@ -1,7 +1,8 @@
 // The desk of a live console: what a person in an incident looks at and does, a tab each.
 //
 // A view has: title, key (its name in the address), root, load() (asks and draws), and optionally
-// everyMs (how often load() is done again while it is open).
+// everyMs (how often load() is done again while it is open) and draw(store) (with every picture; such
+// a view has the time line with it).
 
 import { el, set, show } from "../dom.js";
 import { Groups } from "./groups.js";
@@ -11,6 +12,7 @@ import { QuorumView } from "./quorum.js";
 import { Records } from "./records.js";
 import { Settings } from "./settings.js";
 import { Topics } from "./topics.js";
+import { Trace } from "./trace.js";
 import { Transactions } from "./transactions.js";
 import { Line, button, table } from "./parts.js";
 
@@ -24,7 +26,7 @@ export class Desk {
     this.page = page;
     this.at = PICTURE;
     this.views = [new Overview(this), new Topics(this), new Records(this), new Groups(this), new Transactions(this),
-      new Settings(this), new Moves(this), new QuorumView(this)];
+      new Settings(this), new Moves(this), new QuorumView(this), new Trace(this)];
     this.line = new Line();
     this.makeTabs();
     const asked = new URLSearchParams(location.hash.slice(1)).get("tab");
@@ -37,6 +39,10 @@ export class Desk {
     return store.world === "live" && this.at !== PICTURE;
   }
 
+  hasTime(store) {
+    return this.isOpen(store) && this.view?.draw !== undefined;
+  }
+
   get mayChange() {
     return this.page.store.about.changes === true;
   }
@@ -47,6 +53,7 @@ export class Desk {
     show(this.root, this.isOpen(store));
     if (isLive && this.drawnAt !== this.at) this.open(this.at);
     if (!isLive) this.drawnAt = undefined;
+    if (this.hasTime(store)) this.view.draw(store);
   }
 
   // Tabs

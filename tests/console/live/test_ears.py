@@ -1,0 +1,93 @@
+"""Sockets at which nodes tell what they do, heard by a console."""
+
+import json
+import socket
+import time
+
+import pytest
+
+from cotidal.broker.witness import WITNESS_SOCKET
+from cotidal.console.live.ears import Ears
+
+PATIENCE_S = 20
+
+
+class Teller:
+    """A node, as far as a console hears it."""
+
+    def __init__(self, home, node):
+        directory = home / f"node-{node}"
+        directory.mkdir(exist_ok=True)
+        (directory / WITNESS_SOCKET).unlink(missing_ok=True)
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(str(directory / WITNESS_SOCKET))
+        self._listener.listen()
+        self._listener.settimeout(PATIENCE_S)
+
+    def accept(self):
+        self._heard, _ = self._listener.accept()
+
+    def say(self, data):
+        self._heard.sendall(data)
+
+    def end(self):
+        self._heard.close()
+        self._listener.close()
+
+
+def line(number):
+    return json.dumps({"at": number}).encode() + b"\n"
+
+
+def until(ears, count):
+    heard = []
+    deadline = time.monotonic() + PATIENCE_S
+    while len(heard) < count:
+        assert time.monotonic() < deadline, heard
+        heard += ears.hear(0.05)
+    return heard
+
+
+@pytest.fixture
+def ears(tmp_path):
+    made = Ears(str(tmp_path))
+    yield made
+    made.close()
+
+
+def test_lines_are_heard_whole_however_they_are_cut(tmp_path, ears):
+    teller = Teller(tmp_path, 2)
+    ears.hear(0)
+    teller.accept()
+    both = line(1) + line(2)
+    for at in range(0, len(both), 3):
+        teller.say(both[at : at + 3])
+    assert until(ears, 2) == [(2, {"at": 1}), (2, {"at": 2})]
+    teller.end()
+
+
+def test_a_node_that_ends_and_comes_again_is_heard_again(tmp_path, ears):
+    first = Teller(tmp_path, 1)
+    ears.hear(0)
+    first.accept()
+    assert ears.nodes == (1,)
+    first.say(line(1)[:4])
+    first.end()
+    deadline = time.monotonic() + PATIENCE_S
+    while ears.nodes:
+        assert time.monotonic() < deadline
+        ears.hear(0.05)
+    again = Teller(tmp_path, 1)
+    while not ears.nodes:
+        assert time.monotonic() < deadline
+        ears.hear(0.05)
+    again.accept()
+    again.say(line(7))
+    assert until(ears, 1) == [(1, {"at": 7})]
+    again.end()
+
+
+def test_nobody_is_heard_where_nothing_runs(tmp_path, ears):
+    (tmp_path / "node-1").mkdir()
+    assert ears.hear(0) == []
+    assert Ears(str(tmp_path / "nowhere")).hear(0) == []

@@ -1,0 +1,80 @@
+"""What nodes tell of themselves, as lines, messages and samples."""
+
+from cotidal.console.live.hearsay import CONSOLE, FLIGHT_US, GUEST_US, GUESTS_MAX, Hearsay
+
+BEGUN = 1_000_000
+
+
+def received(peer="node-2", api="Fetch", size=0, at=50):
+    told = {"at": BEGUN + at, "step": 3, "kind": "received", "said": f"#1 {api}", "peer": peer}
+    return told | {"asks": [[api, size]]}
+
+
+def respond(peer="node-2", api="Fetch", size=0, at=80, **more):
+    told = {"at": BEGUN + at, "step": 4, "kind": "respond", "said": f"#1 {api}", "peer": peer}
+    return told | {"api": api, "bytes": size} | more
+
+
+def test_a_request_arrives_when_its_receiver_has_it_and_an_answer_leaves_when_it_is_sent():
+    hearsay = Hearsay(BEGUN)
+    (request,) = hearsay.flights(1, received())
+    (answer,) = hearsay.flights(1, respond(size=90))
+    assert (request["source"], request["target"], request["answer"]) == (2, 1, False)
+    assert (request["sent_us"], request["arrives_us"]) == (50 - FLIGHT_US, 50)
+    assert (answer["source"], answer["target"], answer["answer"]) == (1, 2, True)
+    assert (answer["sent_us"], answer["arrives_us"], answer["bytes"]) == (80, 80 + FLIGHT_US, 90)
+    assert request["number"] != answer["number"]
+
+
+def test_a_message_on_a_slow_link_is_under_way_for_as_long_as_it_is():
+    hearsay = Hearsay(BEGUN)
+    hearsay.slow_ms = {"1-2": 1200}
+    (slow,) = hearsay.flights(2, respond(peer="node-1"))
+    (usual,) = hearsay.flights(2, respond(peer="node-3"))
+    assert slow["arrives_us"] - slow["sent_us"] == 1_200_000
+    assert usual["arrives_us"] - usual["sent_us"] == FLIGHT_US
+
+
+def test_who_produces_and_who_fetches_is_drawn_until_it_is_silent_for_long():
+    hearsay = Hearsay(BEGUN)
+    (flight,) = hearsay.flights(1, received(peer="shop", api="Produce"))
+    list(hearsay.flights(1, received(peer="billing")))
+    shown = hearsay.clients(1000)
+    assert {each["label"]: each["kind"] for each in shown.values()} == {
+        "shop": "producer", "billing": "consumer",
+    }  # fmt: skip
+    assert shown["shop (producer)"]["host"] == flight["source"]
+    assert len({each["host"] for each in shown.values()}) == 2
+    assert hearsay.clients(GUEST_US + 1000) == {}
+
+
+def test_so_many_clients_are_drawn_and_those_heard_of_last():
+    hearsay = Hearsay(BEGUN)
+    for number in range(GUESTS_MAX + 3):
+        list(hearsay.flights(1, received(peer=f"p{number}", api="Produce", at=number)))
+    labels = [each["label"] for each in hearsay.clients(100).values()]
+    assert labels == [f"p{number}" for number in range(GUESTS_MAX + 2, 2, -1)]
+
+
+def test_what_the_console_asks_for_itself_is_no_message_of_the_picture():
+    hearsay = Hearsay(BEGUN)
+    for told in (received(peer=CONSOLE), received(peer="shop", api="Metadata"), received(peer="")):
+        assert list(hearsay.flights(1, told)) == []
+    assert hearsay.clients(100) == {}
+    assert len(list(hearsay.flights(1, received(peer=CONSOLE, api="Produce")))) == 1
+    assert hearsay.line(1, received(peer=CONSOLE))["own"]
+    assert "own" not in hearsay.line(1, received())
+
+
+def test_how_long_a_producer_waited_is_a_sample_by_its_level():
+    hearsay = Hearsay(BEGUN)
+    assert hearsay.sample(respond(api="Produce", acks="all", took_us=900)) == {
+        "at": 80, "acks": "all", "us": 900,
+    }  # fmt: skip
+    assert hearsay.sample(respond()) is None
+
+
+def test_what_was_passed_over_is_counted_in_a_line():
+    line = Hearsay(BEGUN).line(3, {"at": BEGUN + 5, "step": 9, "kind": "passed", "count": 1812})
+    assert (line["at"], line["node"]) == (5, 3)
+    assert line["text"].startswith("1,812 more moments")
