@@ -22,6 +22,9 @@ EPOCHS_MATCH_LOG: Final = (
 IDEMPOTENT_ONCE: Final = "per producer id, epoch and sequence at most one copy is in the log"
 DURABLE_BEFORE_TOLD: Final = "no message reveals state that is not yet durable"
 REPLAY_CANNOT_FAIL: Final = "replay of a committed record always succeeds"
+REFUSED_BY_NAME: Final = "whoever is refused is told why: never UNKNOWN_SERVER_ERROR"
+LIVES_REPEAT: Final = "a node that is told the same at the same times wants the same"
+BOUNDS_KEPT: Final = "nothing that has a bound grows beyond it"
 REPLIES_IN_ORDER: Final = "replies leave a connection in the order of its requests"
 ACKED_IS_KEPT: Final = "an acknowledged write is never lost while the rules promise it"
 

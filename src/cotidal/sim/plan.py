@@ -133,6 +133,14 @@ class Plan(NamedTuple):
     """The same, with the consumer protocol; in the same groups."""
     processors: int = 0
     """Members of a third group that process what is written, exactly once: in transactions."""
+    patterns: bool = False
+    """Members of the consumer protocol subscribe by regular expressions."""
+    keepers: int = 0
+    """Keep offsets in groups without members."""
+    guests: int = 0
+    """Join groups and make a mess of it."""
+    strays: int = 0
+    """The same with transactions."""
     admin_gap_ms: int = 700
     """Between two changes by the administrator; 0: none."""
     duties: Mapping[str, int] = {}
@@ -142,6 +150,8 @@ class Plan(NamedTuple):
     """The first so many nodes vote at first, and that can be changed; 0: all, for ever."""
     voters_gap_ms: int = 0
     """Between two changes of the voters; 0: none."""
+    recorded: bool = False
+    """Every life of a node is written down, and lived again."""
     exempt: frozenset[str] = frozenset()
 
     @property
@@ -450,6 +460,60 @@ PLANS: Final[dict[str, Plan]] = {
             admin_gap_ms=0,
             duties={"prefer": 4, "reassign": 2},
             settings=_ROUNDS | _GROUPS,
+        ),
+        Plan(
+            "visitors",
+            "whoever likes joins, commits, deletes, begins and ends in groups and transactions",
+            _PROCESS | _NETWORK | _SMALL,
+            gap_ms=1_500,
+            acks=(-1,),
+            consumers=0,
+            consumer_members=4,
+            patterns=True,
+            keepers=1,
+            guests=4,
+            strays=3,
+            admin_gap_ms=900,
+            duties={"prefer": 2, "reassign": 1},
+            settings=_ROUNDS
+            | _TRANSACTIONS
+            | {
+                "offsets.retention.check.interval.ms": "1000",
+                "transactional.id.expiration.ms": "4000",
+                "group.max.size": "3",
+                "group.consumer.max.size": "4",
+            },
+        ),
+        Plan(
+            "recorded",
+            "every life of a node is written down, and lived again when it is over",
+            _PROCESS | _NETWORK | _SMALL | {"kill-all": 1},
+            seconds=8,
+            gap_ms=900,
+            down_max=2,
+            acks=(-1, 1),
+            members=1,
+            consumer_members=1,
+            guests=1,
+            strays=1,
+            duties=_DUTIES,
+            settings=_ROUNDS | _TRANSACTIONS | {"cotidal.events.enable": "true"},
+            recorded=True,
+        ),
+        Plan(
+            "registry",
+            "quotas, credentials, settings and features change, while the metadata is summed up",
+            _PROCESS | _NETWORK | _SMALL | {"kill-all": 1},
+            gap_ms=1_200,
+            down_max=2,
+            acks=(-1, 1),
+            duties={"register": 12, "min-isr": 1, "err": 1},
+            duty_gap_ms=120,
+            settings=_ROUNDS
+            | {
+                "metadata.log.max.record.bytes.between.snapshots": "1500",
+                "quota.window.num": "3",
+            },
         ),
         Plan(
             "beyond",

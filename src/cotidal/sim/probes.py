@@ -91,6 +91,9 @@ WIPED: Final = "a node comes back with an empty disk"
 LIED_TO: Final = "power is lost after a disk has lied about a sync"
 LOG_OFFLINE: Final = "a log goes offline"
 
+KEPT_WITHOUT_MEMBERS: Final = "offsets are kept in a group without members"
+OFFSET_DELETED: Final = "an offset is deleted"
+GROUP_DELETED: Final = "a group is deleted"
 OFFSETS_UNSTABLE: Final = "a member waits for offsets that a transaction may replace"
 TXN_COMMITTED: Final = "a transaction told committed"
 TXN_ABORTED: Final = "a transaction told aborted"
@@ -112,6 +115,9 @@ SITUATIONS: Final = (
     Situation(DELETED_BELOW, "harsh"),
     Situation(RECREATED, "controller-only"),
     Situation(GROUP_REBALANCED, "groups"),
+    Situation(KEPT_WITHOUT_MEMBERS, "visitors"),
+    Situation(OFFSET_DELETED, "visitors"),
+    Situation(GROUP_DELETED, "visitors"),
     Situation(MEMBER_LEFT, "groups"),
     Situation(MEMBER_FELL_SILENT, "groups"),
     Situation(MOVED_COORDINATOR, "groups"),

@@ -24,6 +24,8 @@ from cotidal.node import effects as fx
 from cotidal.node.coordinators import CoordinatorLog
 from cotidal.node.events import Event, ShutdownRequested, Started, Ticked
 from cotidal.node.node import Node
+from cotidal.node.recording import RecordedNode
+from cotidal.node.recording import World as NodeWorld
 from cotidal.node.state import NodeConfig
 from cotidal.sim.agenda import Agenda
 from cotidal.sim.clock import Clock
@@ -52,6 +54,12 @@ POWER_LOST: Final = "power lost"
 """Why a process ends whose machine may have lost what was not synced."""
 _METADATA: Final = str(METADATA_PARTITION)
 CLEAN_MARK: Final = f"{DATA}/{CLEAN_SHUTDOWN}"
+_NODE_WORLD: Final = NodeWorld(
+    read_metadata_batches,
+    inspected,
+    CoordinatorLog(encode_coordinator_batch, read_coordinator_log, encode_marker),
+    values_batch,
+)
 
 
 class Watcher:
@@ -159,6 +167,7 @@ class Process:
         disk_entropy: Entropy,
         watcher: Watcher,
         on_end: Callable[[Process, str], None],
+        recorded: bool = False,
     ) -> None:
         """LogError if the disk does not let it start."""
         machine.incarnations += 1
@@ -196,14 +205,16 @@ class Process:
         self.peers = Peers(
             network, agenda, disk_entropy, host=machine.host, post=self.post, run=self.run
         )
-        self.node = Node(
-            machine.config,
-            node_entropy,
-            read_metadata_batches,
-            inspected,
-            CoordinatorLog(encode_coordinator_batch, read_coordinator_log, encode_marker),
-            values_batch,
-        )
+        self.recorded: list[str] | None = None
+        """Its life, line by line, where lives are recorded."""
+        if recorded:
+            self.recorded = []
+            seed = node_entropy.next_u64()
+            life = RecordedNode(machine.config, seed, _NODE_WORLD, self.recorded.append)
+            self.node, self._step = life.node, life.step
+        else:
+            self.node = Node(machine.config, node_entropy, *_NODE_WORLD)
+            self._step = self.node.step
         self._obey: dict[type, Callable[[Any], None]] = {
             fx.Respond: self.server.respond,
             fx.CloseConnection: self.server.close_connection,
@@ -273,7 +284,7 @@ class Process:
     def _turn(self) -> None:
         self._in_turn = True
         events = self._events
-        step = self.node.step
+        step = self._step
         obey = self._obey
         on_stepped = self._watcher.on_stepped
         now = self.machine.clock.monotonic(self._agenda.now)

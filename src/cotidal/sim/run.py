@@ -17,6 +17,7 @@ from cotidal.node.state import RACK_AWARE
 from cotidal.sim.agenda import MS, SECOND
 from cotidal.sim.checkers.kept import look_at_kept, look_at_read
 from cotidal.sim.checkers.liveness import missing
+from cotidal.sim.checkers.lives import LifeChecker
 from cotidal.sim.checkers.sightings import Sightings
 from cotidal.sim.checkers.snapshots import SnapshotChecker
 from cotidal.sim.checkers.watch import Watch
@@ -33,17 +34,22 @@ from cotidal.sim.workloads.consumer import Consumer
 from cotidal.sim.workloads.consumer_member import ConsumerMember
 from cotidal.sim.workloads.group_ledger import GroupLedger
 from cotidal.sim.workloads.group_member import GroupMember
+from cotidal.sim.workloads.guest import Guest, Household
 from cotidal.sim.workloads.history import History
+from cotidal.sim.workloads.keeper import Keeper
 from cotidal.sim.workloads.member import Member
 from cotidal.sim.workloads.operator import Operator
+from cotidal.sim.workloads.patterns import PATTERNS
 from cotidal.sim.workloads.processor import Processor
 from cotidal.sim.workloads.producer import Producer
 from cotidal.sim.workloads.scribbler import Scribbler
+from cotidal.sim.workloads.stray import STRAYS, STRAYS_PARTITIONS, Identity, Stray
 from cotidal.sim.workloads.transaction_ledger import (
     COPIES,
     COPIES_PARTITIONS,
     TransactionLedger,
 )
+from cotidal.sim.workloads.visitor import Visitor
 from cotidal.sim.workloads.voters import VoterAdmin
 from cotidal.sim.world import Shape, World
 from cotidal.values import NodeId, TopicPartition
@@ -55,6 +61,8 @@ LOOK_US: Final = 200 * MS
 SCRIBBLE_GAP_US: Final = 200 * MS
 VOTERS_FEWEST: Final = 2
 TRACE_TOLD: Final = 60
+OTHERS: Final = (COPIES, STRAYS)
+"""Topics that producers do not write to, nor consumers read."""
 
 
 class Outcome(NamedTuple):
@@ -99,7 +107,8 @@ class Run:
         self.probes = Probes()
         self.watch = Watch(self.world, self.history, plan.exempt, self.probes)
         sightings = Sightings(self.world, self.watch.ghost, self.probes)
-        self.world.watchers += (self.watch, sightings, SnapshotChecker(self.probes))
+        self.lives = LifeChecker(self.world)
+        self.world.watchers += (self.watch, sightings, SnapshotChecker(self.probes), self.lives)
         self.watch.metadata.listeners.append(sightings)
         self.world.trace.names = lambda: self.watch.ghost.image.topic_names
         self.nemesis = Nemesis(
@@ -108,6 +117,8 @@ class Run:
         topics = {"orders": plan.partitions, "events": 1}
         if plan.processors:
             topics[COPIES] = COPIES_PARTITIONS
+        if plan.strays:
+            topics[STRAYS] = STRAYS_PARTITIONS
         topic_settings = {"min.insync.replicas": str(plan.min_isr)} if plan.nodes > 1 else {}
         self.admin = Admin(
             self.world,
@@ -139,6 +150,8 @@ class Run:
         self.processors: list[Processor] = []
         self.readers: list[CommittedReader] = []
         self.transactions = TransactionLedger()
+        self.keepers: list[Keeper] = []
+        self.visitors: list[Visitor] = []
         self.final = History()
         """What a new consumer reads from beginning to end, when all is over."""
         self.final.may_lose = plan.may_lose
@@ -179,7 +192,7 @@ class Run:
             if self.world.now >= until:
                 raise Violation(LEADER_APPEARS, "the workload's topics could not be created")
             yield LOOK_US
-        partitions = tuple(each for each in self.admin.partitions if each.topic != COPIES)
+        partitions = self._inputs()
         for number, acks in enumerate(self.plan.acks):
             producer = Producer(
                 self.world,
@@ -210,6 +223,31 @@ class Run:
         if self.plan.processors:
             self._add_reader("r0")
             self._add_reader("r1", bold=True)
+        self._add_visitors(partitions)
+
+    def _inputs(self) -> tuple[TopicPartition, ...]:
+        """Partitions of the workload that producers write to."""
+        return tuple(each for each in self.admin.partitions if each.topic not in OTHERS)
+
+    def _add_visitors(self, partitions: tuple[TopicPartition, ...]) -> None:
+        homes = (Household("guests-0"), Household("guests-1"))
+        identities = (Identity("stray-0"), Identity("stray-1"))
+        scratch = tuple(TopicPartition(topic, 0) for topic in SCRATCH)
+        self.keepers += [
+            Keeper(self.world, f"keeper-{number}", partitions, self.probes)
+            for number in range(self.plan.keepers)
+        ]
+        self.visitors += [
+            Guest(self.world, f"guest-{number}", homes, (*partitions, *scratch), self.probes)
+            for number in range(self.plan.guests)
+        ]
+        self.visitors += [
+            Stray(self.world, f"stray-{number}", identities, self.probes)
+            for number in range(self.plan.strays)
+        ]
+        callers: list[Keeper | Visitor] = [*self.keepers, *self.visitors]
+        for each in callers:
+            each.begin()
 
     def _all_serve(self) -> bool:
         processes = [machine.process for machine in self.world.machines.values()]
@@ -267,6 +305,8 @@ class Run:
             self.probes,
             static=number >= count - 2,
         )
+        if self.plan.patterns and isinstance(member, ConsumerMember):
+            member.pattern = PATTERNS[member.draw(len(PATTERNS))]
         self.members.append(member)
         member.begin()
 
@@ -306,8 +346,9 @@ class Run:
     def _heal(self) -> Iterator[int]:
         for producer in self.producers:
             producer.stop()
-        for member in (*self.members, *self.processors):
-            member.stop()
+        callers: list[Member | Keeper | Visitor] = [*self.members, *self.processors]
+        for caller in (*callers, *self.keepers, *self.visitors):
+            caller.stop()
         self.admin.stop()
         self.scribbler.stop()
         self.operator.stop()
@@ -328,7 +369,7 @@ class Run:
         for partition in self.admin.partitions:
             at = [each.position(partition) for each in self.processors]
             reached = max((each for each in at if each is not None), default=-1)
-            if partition.topic != COPIES and reached != self._end(partition):
+            if partition.topic not in OTHERS and reached != self._end(partition):
                 yield READS_REACH_THE_END, f"{partition} is processed up to {reached}"
 
     def _read_all(self) -> Iterator[int]:
@@ -340,20 +381,22 @@ class Run:
         judging = self._add_reader("judge") if self.processors else None
         for consumer in (*self.consumers, *self.readers):
             consumer.restless = False
+        for keeper in self.keepers:
+            keeper.judge()
         until = self.world.now + READING_US
         while behind := list(self._behind()):
             if self.world.now >= until:
                 raise Violation(READS_REACH_THE_END, "; ".join(behind))
             yield LOOK_US
         self.watch.audit()
+        self.lives.judge()
         if ACKED_IS_KEPT in self.plan.exempt:
             look_at_read(self.history, self.final)
         else:
             look_at_kept(self.history, self.final, last.beginning)
         if judging is not None:
-            inputs = [each for each in partitions if each.topic != COPIES]
             self.transactions.judge(
-                judging.results, {each: self._end(each) or 0 for each in inputs}
+                judging.results, {each: self._end(each) or 0 for each in self._inputs()}
             )
 
     def _behind(self) -> Iterator[str]:
@@ -362,6 +405,9 @@ class Run:
                 if not self._has_read(consumer, partition):
                     reached = consumer.position(partition)
                     yield f"{consumer.name} has read {partition} up to {reached}"
+        for keeper in self.keepers:
+            if not keeper.judged:
+                yield f"{keeper.name} has not been told what it keeps"
 
     def _has_read(self, consumer: Consumer, partition: TopicPartition) -> bool:
         end = self._end(partition)
@@ -405,6 +451,7 @@ def _shape(plan: Plan) -> Shape:
         nodes=plan.nodes,
         region_ms=plan.region_ms,
         first_voters=plan.first_voters,
+        recorded=plan.recorded,
         settings={**_defaults(plan), **plan.settings},
         drift_ppm_max=20_000,
         wall_skew_ms_max=5_000,

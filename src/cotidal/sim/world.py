@@ -44,6 +44,8 @@ class Shape(NamedTuple):
     wall_skew_ms_max: int = 0
     first_voters: int = 0
     """The first so many vote at first, and that can be changed; 0: all vote, for ever."""
+    recorded: bool = False
+    """Every life of a node is written down."""
 
 
 class World(Watcher):
@@ -146,6 +148,7 @@ class World(Watcher):
                 disk_entropy=sow(self.seed, "disk", id_, machine.incarnations),
                 watcher=self,
                 on_end=self._on_end,
+                recorded=self.shape.recorded,
             )
         except StartFailed as error:
             self.trace.say(self.now, id_, f"could not start: {error}")

@@ -53,8 +53,9 @@ def test_groups_are_asked_what_they_promise(run: Run) -> None:
     process, group = next(
         (process, group) for process in run.world.running for group in consumer_groups_of(process)
     )
-    MachineChecker().sweep(process)
+    now = process.machine.clock.monotonic(run.world.now)
+    MachineChecker().sweep(process, now)
     group.target_epoch += 1
     with pytest.raises(AssertionError, match=EPOCHS_ORDERED):
-        MachineChecker().sweep(process)
+        MachineChecker().sweep(process, now)
     group.target_epoch -= 1

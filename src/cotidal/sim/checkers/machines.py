@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from cotidal.core.cluster.image import check
+from cotidal.invariants import BOUNDS_KEPT
 from cotidal.sim.checkers.window import (
     consumer_groups_of,
     hosted_by,
@@ -18,9 +19,13 @@ from cotidal.sim.checkers.window import (
     speculative_of,
 )
 from cotidal.sim.process import Process
+from cotidal.sim.violation import Violation
+from cotidal.values import Millis
 
 STEPS: Final = 16
 """Of all steps, one in so many: what is wrong with a machine seldom mends itself."""
+PARTITIONS_TOLD: Final = 5
+"""Fewer than a node has: it has to choose."""
 
 
 class MachineChecker:
@@ -34,7 +39,7 @@ class MachineChecker:
             self._until_look = STEPS
             quorum_machine_of(process).check()
 
-    def sweep(self, process: Process) -> None:
+    def sweep(self, process: Process, now: Millis) -> None:
         quorum_machine_of(process).check()
         check(image_of(process))
         speculative = speculative_of(process)
@@ -45,3 +50,13 @@ class MachineChecker:
             hosted.replica.epochs.check()
         for group in consumer_groups_of(process):
             group.check()
+        _look_at_vitals(process, now)
+
+
+def _look_at_vitals(process: Process, now: Millis) -> None:
+    """What a node tells of itself to whoever watches it: it can, at any time."""
+    told = process.node.vitals(now, partitions_max=PARTITIONS_TOLD)
+    assert len(told.replicas) + told.unlisted == len(hosted_by(process))
+    for bound, fill in told.fills.items():
+        if not 0 <= fill <= 1:
+            raise Violation(BOUNDS_KEPT, f"{bound} of node {process.node_id} is filled to {fill}")

@@ -91,4 +91,5 @@ class Watch(Watcher):
 
     def _ask_machines(self) -> None:
         for process in self._world.running:
-            self._machines.sweep(process)
+            now = process.machine.clock.monotonic(self._world.now)
+            self._machines.sweep(process, now)

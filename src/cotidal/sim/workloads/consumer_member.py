@@ -39,6 +39,8 @@ class ConsumerMember(Member):
     """What it was told to have. It owns those of which it knows what is committed."""
     _says_all = True
     """The last answer may have been lost."""
+    pattern: str | None = None
+    """It subscribes by this regular expression, and not by names."""
 
     @property
     def _owner(self) -> str:
@@ -130,9 +132,13 @@ class ConsumerMember(Member):
             member_epoch=self._generation,
             instance_id=self._instance,
             rebalance_timeout_ms=REBALANCE_MS if everything else -1,
-            subscribed_topic_names=self.topics if everything else None,
+            subscribed_topic_names=self._names() if everything else None,
+            subscribed_topic_regex=self.pattern if everything else None,
             topic_partitions=has,
         )
+
+    def _names(self) -> tuple[str, ...]:
+        return self.topics if self.pattern is None else ()
 
     def _on_beaten(self, reply: ConsumerGroupHeartbeatResponse) -> None:
         self._generation = reply.member_epoch

@@ -12,7 +12,6 @@ from typing import Any, ClassVar, Final
 
 from cotidal.invariants import MEMBERS_KEPT
 from cotidal.messages.rpc.apis import ApiKey
-from cotidal.messages.rpc.find_coordinator import FindCoordinatorRequest
 from cotidal.messages.rpc.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -31,11 +30,11 @@ from cotidal.sim.network import Address
 from cotidal.sim.probes import Probes
 from cotidal.sim.violation import Violation
 from cotidal.sim.workloads.client import Client
+from cotidal.sim.workloads.find import find_coordinator
 from cotidal.sim.workloads.group_ledger import KEPT_US, GroupLedger
 from cotidal.sim.world import World
 from cotidal.values import TopicPartition, by_topic
 
-FIND_VERSION: Final = 4
 BEAT_GAP_US: Final = 300 * MS
 COMMIT_GAP_US: Final = 60 * MS
 AWAY_ONE_IN: Final = 60
@@ -134,19 +133,17 @@ class Member(Client):
     def _find(self, life: int) -> None:
         if life != self._life:
             return
-        request = FindCoordinatorRequest(coordinator_keys=(self._group,))
 
-        def found(reply: Any) -> None:
+        def found(address: Address | None) -> None:
             if life != self._life:
                 return
-            told = None if reply is None else reply.coordinators[0]
-            if told is None or told.error_code:
+            if address is None:
                 self._look()
                 return
-            self._coordinator = (told.host, told.port)
+            self._coordinator = address
             self._on_coordinator()
 
-        self.ask(self.anyone(), ApiKey.FIND_COORDINATOR, FIND_VERSION, request, found)
+        find_coordinator(self, self._group, found)
 
     def _put(self, key: ApiKey, version: int, request: Any, then: Any) -> None:
         """Ask the coordinator; ``then`` hears of answers to this life only, None for silence."""

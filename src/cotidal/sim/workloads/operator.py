@@ -50,6 +50,7 @@ from cotidal.sim.probes import Probes
 from cotidal.sim.workloads.blunders import blunder
 from cotidal.sim.workloads.client import Client
 from cotidal.sim.workloads.impostor import Cluster, claim
+from cotidal.sim.workloads.registrar import entry
 from cotidal.sim.world import CONTROLLER_PORT, World
 from cotidal.values import TopicPartition
 
@@ -102,6 +103,7 @@ class Operator(Client):
             "list-moves": self._list_moves,
             "err": self._err,
             "pose": self._pose,
+            "register": self._register,
         }
 
     def begin(self) -> None:
@@ -247,6 +249,10 @@ class Operator(Client):
             self._send_to_leader("err", partition, wrong.key, wrong.version, wrong.request)
         else:
             self._send("err", wrong.key, wrong.version, wrong.request)
+
+    def _register(self, partition: TopicPartition) -> None:
+        written = entry(self.draw, partition.topic)
+        self._send("register", written.key, written.version, written.request)
 
     def _pose(self, partition: TopicPartition) -> None:
         """As a node, to the controllers' own listeners."""

@@ -18,16 +18,15 @@ from typing import Any, ClassVar, Final
 from cotidal.errors import ErrorCode
 from cotidal.messages.rpc.apis import ApiKey
 from cotidal.messages.rpc.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
-from cotidal.messages.rpc.find_coordinator import FindCoordinatorRequest
 from cotidal.messages.rpc.init_producer_id import InitProducerIdRequest
 from cotidal.sim import probes as seen
 from cotidal.sim.agenda import MS
 from cotidal.sim.network import Address
 from cotidal.sim.probes import Probes
 from cotidal.sim.workloads.attempt import Attempt, Holder, Membership
+from cotidal.sim.workloads.find import TRANSACTIONAL_KEY, find_coordinator
 from cotidal.sim.workloads.group_ledger import GroupLedger
 from cotidal.sim.workloads.group_member import GroupMember
-from cotidal.sim.workloads.member import FIND_VERSION
 from cotidal.sim.workloads.transaction_ledger import COPIES, Input, TransactionLedger
 from cotidal.sim.world import World
 from cotidal.values import TopicPartition
@@ -35,7 +34,6 @@ from cotidal.wire.records import read_records
 
 TIMEOUTS_MS: Final = (3_000, 12_000)
 """Of transactions: some end before a stalled member has lost its place, some can still commit."""
-TRANSACTIONAL_KEY: Final = 1
 INIT_VERSION: Final = 4
 FETCH_VERSION: Final = 12
 INPUT_BYTES: Final = 2_000
@@ -119,17 +117,13 @@ class Processor(GroupMember):
         if self._finding:
             return
         self._finding = True
-        request = FindCoordinatorRequest(
-            key_type=TRANSACTIONAL_KEY, coordinator_keys=(self.transactional_id,)
-        )
 
-        def found(reply: Any) -> None:
+        def found(address: Address | None) -> None:
             self._finding = False
-            told = None if reply is None else reply.coordinators[0]
-            if told is not None and not told.error_code:
-                self.transactions_at = (told.host, told.port)
+            if address is not None:
+                self.transactions_at = address
 
-        self.ask(self.anyone(), ApiKey.FIND_COORDINATOR, FIND_VERSION, request, found)
+        find_coordinator(self, self.transactional_id, found, kind=TRANSACTIONAL_KEY)
 
     # Becoming the holder of its transactional id
 
