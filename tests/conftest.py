@@ -4,8 +4,8 @@ No generated example has to come quickly. A test that starts processes, a browse
 is run once more; whatever needed that is named at the end of the run, and wants to be looked at.
 What is pure has one try.
 
-Where several workers share the tests out (`--dist loadgroup`), those of one file stay together, so that
-what a file starts is started once; so do all that share Spark's session, or a browser.
+Where several workers share the tests out (`--dist loadgroup`), those of one file stay together, so
+that what a file starts is started once; so do all that share Spark's session, or a browser.
 """
 
 from __future__ import annotations
