@@ -6,7 +6,8 @@
   commit         of one offset by one of them, each waited for: the 99th percentile
   transactions   100 records into one partition and the offset of what was read, then the commit
   loading        a broker starts again with 100,000 committed offsets: until one group
-                 of each coordinator is told its own
+                 of each coordinator is told its own; and what the servers computed meanwhile, for
+                 on a busy machine the first number is mostly the wait for a core
 
 On clusters of their own, not those of the loads: a restart is part of it.
 """
@@ -25,8 +26,9 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from bench import usage
 from bench.load import LoadFailed
-from bench.row import COMMIT, LOADING, REBALANCE, TRANSACTIONS, Row, Sample
+from bench.row import COMMIT, LOADING, LOADING_CPU, REBALANCE, TRANSACTIONS, Row, Sample
 from bench.server import Server
 from cotidal.client import groups
 from cotidal.client.cluster import Cluster
@@ -65,11 +67,14 @@ def measure(server: Server, amount: Amount) -> dict[Row, Sample]:
             left.append(_seconds_after_one_leaves(members))
             _until_whole(members, partitions)
         commits = _commit_seconds(members[0], amount.commits)
+    transactions = _transactions_per_s(server, admin, amount.transaction_seconds)
+    loading = _loading(server, admin, amount.groups)
     return {
         REBALANCE: Sample(statistics.median(left)),
         COMMIT: Sample(1e3 * statistics.quantiles(commits, n=100)[98]),
-        TRANSACTIONS: Sample(_transactions_per_s(server, admin, amount.transaction_seconds)),
-        LOADING: Sample(_loading_seconds(server, admin, amount.groups)),
+        TRANSACTIONS: Sample(transactions),
+        LOADING: Sample(loading.seconds),
+        LOADING_CPU: Sample(loading.cpu_seconds),
     }
 
 
@@ -183,7 +188,12 @@ def _transaction(producer: Producer, consumer: Consumer, topic: str, number: int
     producer.commit_transaction(WAIT_S)
 
 
-def _loading_seconds(server: Server, admin: AdminClient, count: int) -> float:
+class Loading(NamedTuple):
+    seconds: float
+    cpu_seconds: float
+
+
+def _loading(server: Server, admin: AdminClient, count: int) -> Loading:
     topic = _topic(admin, PARTITIONS_OF_A_GROUP)
     names = [f"{topic}-{number}" for number in range(count)]
     wanted = {Partition(topic, number): Offset(7) for number in range(PARTITIONS_OF_A_GROUP)}
@@ -197,11 +207,12 @@ def _loading_seconds(server: Server, admin: AdminClient, count: int) -> float:
     server.start()
     with Cluster(server.bootstrap, timeout_s=WAIT_S) as client:
         _until_led(client, topic)
-        begun = time.monotonic()
+        begun, used = time.monotonic(), usage.cpu_seconds(server.pids())
         for name in probes.values():
             if groups.committed_offsets(client, name) != wanted:
                 raise LoadFailed(f"what {name} has committed is not there after a restart")
-    return time.monotonic() - begun
+        used = usage.cpu_seconds(server.pids()) - used
+    return Loading(time.monotonic() - begun, used)
 
 
 def _until_led(client: Cluster, topic: str) -> None:

@@ -96,7 +96,8 @@ TRANSACTIONS: Final = Row(
 LOADING: Final = Row(
     "loading_seconds", "100,000 committed offsets after a restart", "s", Better.LOWER, most=2
 )
-APPLICATIONS: Final = (REBALANCE, COMMIT, TRANSACTIONS, LOADING)
+LOADING_CPU: Final = Row("loading_cpu_seconds", "the same, CPU of the servers", "s", Better.LOWER)
+APPLICATIONS: Final = (REBALANCE, COMMIT, TRANSACTIONS, LOADING, LOADING_CPU)
 
 FAILOVER: Final = Row(
     "failover_seconds", "kill -9 of a leader to the next write", "s", Better.LOWER, 0.1

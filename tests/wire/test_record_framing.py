@@ -20,6 +20,7 @@ from cotidal.values import Uuid
 from cotidal.wire.codec import codec_of
 from cotidal.wire.record_framing import (
     Coordinator,
+    coordinator_readers,
     decode_coordinator_record,
     decode_metadata,
     encode_key,
@@ -72,6 +73,7 @@ def test_a_frame_of_no_known_record_is_refused(data: bytes, complaint: str) -> N
 
 @pytest.mark.parametrize("coordinator", list(Coordinator), ids=lambda c: c.name)
 def test_every_coordinator_record_comes_back_in_every_version(coordinator: Coordinator) -> None:
+    readers = coordinator_readers(coordinator)
     for name in coordinator.value:
         module = MODULES[name]
         keys = {m.key: m for m in module.messages if m.kind == "key"}
@@ -83,8 +85,8 @@ def test_every_coordinator_record_comes_back_in_every_version(coordinator: Coord
                 key = sampler.message(key_message, 0)
                 value = sampler.message(values[number], version)
                 raw_key, raw_value = encode_key(key), encode_value(value, version)
-                assert decode_coordinator_record(coordinator, raw_key, raw_value) == (key, value)
-                assert decode_coordinator_record(coordinator, raw_key, None) == (key, None)
+                assert decode_coordinator_record(readers, raw_key, raw_value) == (key, value)
+                assert decode_coordinator_record(readers, raw_key, None) == (key, None)
 
 
 def test_keys_and_values_carry_their_number_and_version() -> None:
@@ -104,7 +106,8 @@ def test_values_are_written_in_the_versions_that_kafka_writes() -> None:
 
 
 def test_a_key_of_a_later_version_is_passed_over() -> None:
-    assert decode_coordinator_record(Coordinator.TRANSACTION, b"\0\x63what", b"\0\0") is None
+    readers = coordinator_readers(Coordinator.TRANSACTION)
+    assert decode_coordinator_record(readers, b"\0\x63what", b"\0\0") is None
 
 
 @pytest.mark.parametrize(
@@ -114,7 +117,7 @@ def test_keys_and_values_cut_short_or_of_unknown_version_are_refused(
     key: bytes, value: bytes | None
 ) -> None:
     with pytest.raises(MalformedFrame):
-        decode_coordinator_record(Coordinator.GROUP, key, value)
+        decode_coordinator_record(coordinator_readers(Coordinator.GROUP), key, value)
 
 
 def test_a_record_of_another_kind_is_a_value_error() -> None:

@@ -24,6 +24,7 @@ from cotidal.wire.records import (
     build_batch,
     control_record,
     read_control_record,
+    read_pairs,
     read_records,
 )
 
@@ -69,6 +70,8 @@ def test_records_come_back_in_every_compression(
     assert (found.fault, found.cut, len(found.headers)) == (None, False, 1)
     assert found.headers[0].compression == compression
     assert read_records(batch) == placed(records, base_offset)
+    pairs = [(record.key, record.value) for record in records]
+    assert read_pairs(found.headers[0], b"before" + batch, len(b"before")) == pairs
 
 
 @settings(max_examples=50)
@@ -132,8 +135,11 @@ def test_damage_under_a_good_checksum_is_refused_or_read_and_nothing_else(
         for flip in (0x01, 0x80, 0xFF):
             damaged = bytearray(batch)
             damaged[at] ^= flip
+            broken = resealed(bytes(damaged))
             with contextlib.suppress(MalformedFrame):
-                read_records(resealed(bytes(damaged)))
+                pairs = read_pairs(read_header(broken), broken)
+                # Pairs are read without headers: what is wrong with those only the other finds.
+                assert pairs == [(each.key, each.value) for each in read_records(broken)]
 
 
 def test_records_cut_anywhere_are_refused() -> None:
@@ -141,10 +147,16 @@ def test_records_cut_anywhere_are_refused() -> None:
     for end in range(HEADER_BYTES, len(batch)):
         with pytest.raises(MalformedFrame):
             read_records(batch[:end])
+        short = resealed(batch[:end])
         with pytest.raises(MalformedFrame):
-            read_records(resealed(batch[:end]))
+            read_records(short)
+        with pytest.raises(MalformedFrame):
+            read_pairs(read_header(short), short)
+    long = resealed(batch + b"\0")
     with pytest.raises(MalformedFrame, match="follow the last record"):
-        read_records(resealed(batch + b"\0"))
+        read_records(long)
+    with pytest.raises(MalformedFrame, match="follow the last record"):
+        read_pairs(read_header(long), long)
 
 
 def test_a_record_longer_than_its_fields_is_refused() -> None:
@@ -155,12 +167,27 @@ def test_a_record_longer_than_its_fields_is_refused() -> None:
         read_records(resealed(bytes(batch)))
 
 
+def test_pairs_are_found_behind_numbers_of_any_length() -> None:
+    records = [Record(b"k" * at, b"v" * 2 * at, (("h", b"x"),), 40**at % 2**45) for at in range(99)]
+    batch = build_batch(records)
+    assert read_pairs(read_header(batch), batch) == [(each.key, each.value) for each in records]
+
+
+def test_a_value_that_reaches_into_the_next_record_is_no_pair() -> None:
+    batch = bytearray(build_batch([Record(b"k", b"v"), Record(b"k", b"v")]))
+    batch[HEADER_BYTES + 6] += 4  # the value's length, in zigzag: two more
+    with pytest.raises(MalformedFrame, match="a field of a record"):
+        read_pairs(read_header(batch), bytes(batch))
+
+
 @pytest.mark.parametrize("count", [2**31 - 1, -1, 4])
 def test_a_count_that_the_bytes_cannot_hold_is_refused(count: int) -> None:
     batch = bytearray(build_batch([Record(b"key", b"v") for _ in range(3)]))
     batch[57:61] = count.to_bytes(4, "big", signed=True)
     with pytest.raises(MalformedFrame):
         read_records(resealed(bytes(batch)))
+    with pytest.raises(MalformedFrame):
+        read_pairs(read_header(batch), bytes(batch))
 
 
 def test_a_compaction_keeps_offsets_and_the_end_of_its_batch() -> None:

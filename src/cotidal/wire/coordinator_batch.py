@@ -6,11 +6,11 @@ come to its end. How much that was is told.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple, Protocol
 
 from cotidal.errors import MalformedFrame
-from cotidal.messages.batch import Batches
+from cotidal.messages.batch import Batches, BatchHeader
 from cotidal.messages.records.transaction import EndTxnMarker
 from cotidal.values import (
     NO_PRODUCER_EPOCH,
@@ -24,6 +24,8 @@ from cotidal.wire.batch import read_batches, read_header
 from cotidal.wire.primitives import Buffer
 from cotidal.wire.record_framing import (
     Coordinator,
+    RecordReader,
+    coordinator_readers,
     decode_coordinator_record,
     encode_key,
     encode_value,
@@ -33,7 +35,7 @@ from cotidal.wire.records import (
     Record,
     build_batch,
     control_record,
-    read_records,
+    read_pairs,
 )
 
 
@@ -131,6 +133,7 @@ def encode_marker(ask: MarkerAsk, wall: WallMillis) -> Batches:
 
 def read_coordinator_batches(coordinator: Coordinator, data: Buffer) -> ReadCoordinator:
     """All whole batches at the beginning of these bytes; at least one."""
+    readers = coordinator_readers(coordinator)
     batches = read_batches(data)
     ends = {marker.offset: marker for marker in batches.markers}
     found: list[ReadBatch] = []
@@ -143,7 +146,7 @@ def read_coordinator_batches(coordinator: Coordinator, data: Buffer) -> ReadCoor
             if marker is not None:
                 found.append(ReadBatch((), header.producer_id, marker.committed))
         else:
-            known, unknown = _read_batch(coordinator, view, at, header.record_count)
+            known, unknown = _read_batch(readers, header, view, at)
             producer_id = header.producer_id if header.is_transactional else NO_PRODUCER_ID
             found.append(ReadBatch(tuple(known), producer_id))
             unreadable += unknown
@@ -153,18 +156,18 @@ def read_coordinator_batches(coordinator: Coordinator, data: Buffer) -> ReadCoor
 
 
 def _read_batch(
-    coordinator: Coordinator, view: memoryview, at: int, count: int
+    readers: Mapping[int, RecordReader], header: BatchHeader, view: memoryview, at: int
 ) -> tuple[list[tuple[Any, Any | None]], int]:
     """The records that can be read, and how many cannot."""
     try:
-        records = read_records(view, at)
+        pairs = read_pairs(header, view, at)
     except MalformedFrame:
-        return [], count
+        return [], header.record_count
     found: list[tuple[Any, Any | None]] = []
     unreadable = 0
-    for record in records:
+    for key, value in pairs:
         try:
-            known = decode_coordinator_record(coordinator, record.key or b"", record.value)
+            known = decode_coordinator_record(readers, key or b"", value)
         except MalformedFrame:
             unreadable += 1
             continue

@@ -11,13 +11,14 @@ transaction.version 2): the newest, with the exceptions below.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from cotidal.errors import MalformedFrame
-from cotidal.wire.codec import codec_of, decode_record, encode_record, module_codecs
-from cotidal.wire.codec.entry import Codec
+from cotidal.wire.codec import codec_of, decode_record, encode_record, module_codecs, read_whole
+from cotidal.wire.codec.entry import Codec, Reader
 from cotidal.wire.primitives import Buffer, pack_h, read_uvarint, unpack_h, write_uvarint
 
 FRAME_VERSION: Final = 1
@@ -100,26 +101,41 @@ def encode_value(value: Any, version: int | None = None) -> bytes:
     return bytes(encode_record(value, version, bytearray(pack_h(version))))
 
 
+class RecordReader(NamedTuple):
+    """How the key and the value of one kind of record are read."""
+
+    read_key: Reader
+    key_version: int
+    name: str
+    """Of the value, for whoever is told that it cannot be read."""
+    first_version: int
+    read_value: tuple[Reader, ...]
+    """By version, from the first on."""
+
+
 def decode_coordinator_record(
-    coordinator: Coordinator, key: Buffer, value: Buffer | None
+    readers: Mapping[int, RecordReader], key: Buffer, value: Buffer | None
 ) -> tuple[Any, Any | None] | None:
     """Key and value; None for a record key of a later version, which is to be skipped."""
     if len(key) < 2 or (value is not None and len(value) < 2):
         raise MalformedFrame("a coordinator record lacks its version")
     (number,) = unpack_h(key, 0)
-    codecs = _coordinator_codecs(coordinator).get(number)
-    if codecs is None:
+    reader = readers.get(number)
+    if reader is None:
         return None
-    key_codec, value_codec = codecs
-    read_key = decode_record(key_codec.message, key_codec.last_version, key, 2)
+    read_key = read_whole(reader.read_key, reader.key_version, key, 2)
     if value is None:
         return read_key, None
     (version,) = unpack_h(value, 0)
-    return read_key, decode_record(value_codec.message, version, value, 2)
+    index = version - reader.first_version
+    if not 0 <= index < len(reader.read_value):
+        raise MalformedFrame(f"{reader.name} has no version {version}")
+    return read_key, read_whole(reader.read_value[index], version, value, 2)
 
 
 @cache
-def _coordinator_codecs(coordinator: Coordinator) -> dict[int, tuple[Codec, Codec]]:
+def coordinator_readers(coordinator: Coordinator) -> Mapping[int, RecordReader]:
+    """By record key. Asked for once a log, not once a record."""
     keys: dict[int, Codec] = {}
     values: dict[int, Codec] = {}
     for name in coordinator.value:
@@ -128,4 +144,13 @@ def _coordinator_codecs(coordinator: Coordinator) -> dict[int, tuple[Codec, Code
                 keys[codec.key] = codec
             elif codec.kind == "value":
                 values[codec.key] = codec
-    return {number: (keys[number], values[number]) for number in keys}
+    return {
+        number: RecordReader(
+            key.readers[-1],
+            key.last_version,
+            values[number].message.__name__,
+            values[number].first_version,
+            values[number].readers,
+        )
+        for number, key in keys.items()
+    }

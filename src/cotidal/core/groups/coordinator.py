@@ -50,6 +50,7 @@ from cotidal.messages.records.group import (
     ConsumerGroupMetadataKey,
     GroupMetadataKey,
     GroupMetadataValue,
+    OffsetCommitKey,
 )
 from cotidal.values import NO_PRODUCER_ID, Millis, ProducerId
 
@@ -70,13 +71,16 @@ class GroupCoordinator:
     def replay(self, record: KeyedRecord, producer_id: ProducerId = NO_PRODUCER_ID) -> None:
         groups = self._groups
         groups.image.replay(record, producer_id)
-        match record:
-            case (GroupMetadataKey(group), None):
+        key, told = record
+        match key:
+            case OffsetCommitKey():
+                pass  # most are: the others need not be tried
+            case GroupMetadataKey(group) if told is None:
                 groups.live.pop(group, None)
-            case (GroupMetadataKey(group), GroupMetadataValue() as told):
+            case GroupMetadataKey(group) if isinstance(told, GroupMetadataValue):
                 if group not in groups.live:  # one that was of the consumer protocol until now
                     groups.live[group] = ClassicGroup.load(group, told)
-            case (ConsumerGroupMetadataKey(group), None):
+            case ConsumerGroupMetadataKey(group) if told is None:
                 groups.seen.pop(group, None)
             case _:
                 pass

@@ -61,7 +61,9 @@ class PendingOffsets:
 
     def overtake(self, group: str, partition: TopicPartition) -> None:
         """Somebody has committed outside of transactions."""
-        values = self._groups.get(group, {}).get(partition, {})
+        if group not in self._groups:
+            return  # nearly always, and this is asked for every offset of a log
+        values = self._groups[group].get(partition, {})
         for producer_id in values:
             values[producer_id] = None
 

@@ -50,7 +50,7 @@ def decode_response(api_key: int, version: int, buffer: Buffer, position: int = 
     if reader is None:
         _load_api(api_key, version)
         reader = _response_readers[api_key << 16 | version]
-    return _read(reader, version, buffer, position)
+    return read_whole(reader, version, buffer, position)
 
 
 def encode_request(
@@ -99,7 +99,7 @@ def decode_record(record_class: type[Any], version: int, buffer: Buffer, positio
     index = version - codec.first_version
     if not 0 <= index < len(codec.readers):
         raise MalformedFrame(f"{record_class.__name__} has no version {version}")
-    return _read(codec.readers[index], version, buffer, position)
+    return read_whole(codec.readers[index], version, buffer, position)
 
 
 def encode_record(record: Any, version: int, out: bytearray | None = None) -> bytearray:
@@ -114,7 +114,8 @@ def encode_record(record: Any, version: int, out: bytearray | None = None) -> by
     return bytearray().join(parts)
 
 
-def _read(reader: Reader, version: int, buffer: Buffer, position: int) -> Any:
+def read_whole(reader: Reader, version: int, buffer: Buffer, position: int) -> Any:
+    """A message that fills the rest of the buffer, by its reader."""
     try:
         message, end = reader(buffer, position, version)
     except (IndexError, struct.error, UnicodeDecodeError) as wrong:
