@@ -142,6 +142,10 @@ LOG_SCAN_BYTES: Final = 1024 * 1024
 LOG_HEADER_SCAN_BYTES: Final = 16 * 1024
 """Read at once when only headers are looked at: of large batches the rest is stepped over."""
 
+PRODUCER_WINDOW_ENTRIES: Final = 50
+"""Of the offset index, gone back from a producer snapshot when a log is opened: 50 batches of 4 KB
+and more (ten producers with five in flight), or 200 KB of small ones, which take some 5 ms."""
+
 LOG_INDEX_ENTRIES_BUFFERED: Final = 64
 """Index entries kept before they are written: one write for each 256 KB of log. A crash loses
 them, and recovery makes them anew."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cotidal.log.contract import Opened
 from cotidal.log.log import Log
 from cotidal.log.memory import MemoryFiles
 from cotidal.log.producer_snapshot import decode_snapshot, encode_snapshot
@@ -69,15 +70,62 @@ def test_newest_readable_snapshot_is_taken(shelf: Shelf) -> None:
             log.save_producers(ProducerSnapshot(log.end_offset, (ENTRY,)))
     log.close()
     opened = shelf.open().opened
-    assert opened.producer_snapshot == ProducerSnapshot(Offset(8), (ENTRY,))
+    assert taken(opened) == ProducerSnapshot(Offset(8), (ENTRY,))
     assert [header.base_offset for header in opened.headers_after] == [8, 9, 10, 11]
     shelf.flip(f"{8:020d}.snapshot", 20)
     opened = shelf.open().opened
-    assert opened.producer_snapshot == ProducerSnapshot(Offset(4), (ENTRY,))
+    assert taken(opened) == ProducerSnapshot(Offset(4), (ENTRY,))
     assert [header.base_offset for header in opened.headers_after] == list(range(4, 12))
     assert opened.repaired == (
         f"orders-0: removed {8:020d}.snapshot: the producer snapshot fails its crc",
     )
+
+
+def taken(opened: Opened) -> ProducerSnapshot:
+    """As its file has it."""
+    assert opened.producer_snapshot is not None
+    return opened.producer_snapshot._replace(before=())
+
+
+def test_batches_before_a_snapshot_are_told_with_it(shelf: Shelf) -> None:
+    log = shelf.open()
+    for sequence in range(40):  # some ten to a segment
+        lead(log, [batch(producer_id=8, sequence=sequence), batch()])
+    log.save_producers(ProducerSnapshot(Offset(71), (ENTRY,)))
+    log.close()
+    snapshot = shelf.open().opened.producer_snapshot
+    assert snapshot is not None
+    assert [header.base_sequence for header in snapshot.before] == list(range(36))
+
+
+def test_not_more_is_read_before_a_snapshot_than_its_bound(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cotidal.log.snapshots.PRODUCER_WINDOW_ENTRIES", 12)
+    log = shelf.open()
+    for sequence in range(100):
+        lead(log, [batch(producer_id=8, sequence=sequence)])
+    log.save_producers(ProducerSnapshot(log.end_offset, (ENTRY,)))
+    assert len(log.segment_bases) > 3
+    log.close()
+    snapshot = shelf.open().opened.producer_snapshot
+    assert snapshot is not None
+    sequences = [header.base_sequence for header in snapshot.before]
+    assert sequences == list(range(100 - len(sequences), 100))
+    assert 5 < len(sequences) < 40
+
+
+def test_damage_before_a_snapshot_does_not_keep_a_log_from_opening(shelf: Shelf) -> None:
+    log = shelf.open()
+    for sequence in range(40):
+        lead(log, [batch(producer_id=8, sequence=sequence)])
+    log.save_producers(ProducerSnapshot(log.end_offset, (ENTRY,)))
+    log.close()
+    shelf.flip(shelf.logs()[-2], 16, 7)  # the magic of its first batch
+    opened = shelf.open().opened
+    assert taken(opened) == ProducerSnapshot(Offset(40), (ENTRY,))
+    assert opened.producer_snapshot is not None
+    assert opened.producer_snapshot.before
 
 
 def test_snapshot_past_the_end_of_a_torn_log_is_not_taken() -> None:

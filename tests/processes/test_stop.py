@@ -6,7 +6,18 @@ import threading
 import time
 from pathlib import Path
 
+from cotidal.client.cluster import Cluster
+from cotidal.errors import ErrorCode
 from cotidal.log.checkpoint import CLEAN_SHUTDOWN
+from cotidal.messages.rpc.apis import ApiKey
+from cotidal.messages.rpc.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from cotidal.wire.batch import read_batches
+from cotidal.wire.records import Record, build_batch
 from real_node import RealNode, real_node
 from tests.clients.confluent import Confluent
 from tests.clients.speaking import Acks, Sent
@@ -61,6 +72,35 @@ def test_parked_requests_do_not_delay_a_stop(tmp_path: Path) -> None:
         assert time.monotonic() - begun < 2
         consumer.close()
         node.start()
+
+
+def test_any_of_five_batches_in_flight_is_known_after_a_stop(tmp_path: Path) -> None:
+    """The snapshot that a stop writes has the last batch of each producer alone."""
+    with real_node(tmp_path) as node:
+        Confluent(node.bootstrap).create_topic(TOPIC)
+        assert [written(node, sequence) for sequence in range(7)] == [
+            (ErrorCode.NONE, offset) for offset in range(7)
+        ]
+        assert node.stop() == 0
+        node.start()
+        for sequence in (3, 2, 6, 4, 5):
+            assert written(node, sequence) == (ErrorCode.NONE, sequence)
+        assert written(node, 1) == (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
+        assert written(node, 7) == (ErrorCode.NONE, 7)
+
+
+def written(node: RealNode, sequence: int) -> tuple[ErrorCode, int]:
+    """The answer to one batch of an idempotent producer, over a connection of its own."""
+    record = Record(b"key", b"value", timestamp=time.time_ns() // 1_000_000)
+    batch = build_batch([record], producer_id=7, producer_epoch=0, base_sequence=sequence)
+    with Cluster(node.bootstrap) as cluster:
+        topic = cluster.topic(TOPIC)
+        partition = PartitionProduceData(0, read_batches(batch))
+        data = TopicProduceData(TOPIC, topic.topic_id, (partition,))
+        request = ProduceRequest(acks=-1, timeout_ms=20_000, topic_data=(data,))
+        told = cluster.ask(ApiKey.PRODUCE, request, ProduceResponse)
+    (answer,) = told.responses[0].partition_responses
+    return ErrorCode(answer.error_code), answer.base_offset
 
 
 def flip_last_bit(node: RealNode) -> None:

@@ -178,6 +178,26 @@ class OffsetIndex:
                 high = middle
         return found
 
+    def before(self, offset: int, count: int) -> Offset:
+        """The offset of the entry so many before the last one below ``offset``; the segment's first
+        offset when there are not so many."""
+        number = self._count_below(offset) - count
+        if number < 0:
+            return self.base_offset
+        relative, _ = _OFFSET_ENTRY.unpack(self.entries.entry(number))
+        return Offset(self.base_offset + relative)
+
+    def _count_below(self, offset: int) -> int:
+        relative = offset - self.base_offset
+        low, high = 0, len(self.entries)
+        while low < high:
+            middle = (low + high) // 2
+            if _OFFSET_ENTRY.unpack(self.entries.entry(middle))[0] < relative:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
     def truncate_at(self, position: int, offset: int) -> None:
         """Drop the entries of batches at or after ``position``, and those that claim to lie before
         it and to hold ``offset`` or more: a crash has torn them."""

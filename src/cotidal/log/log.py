@@ -36,7 +36,7 @@ from cotidal.log.retention import expired_segments
 from cotidal.log.roll import NEVER, RELATIVE_OFFSET_MAX, RollBounds, roll_bounds
 from cotidal.log.row import SegmentRow
 from cotidal.log.segment import Segment
-from cotidal.log.snapshots import SnapshotFiles, batches_after
+from cotidal.log.snapshots import SnapshotFiles, batches_after, batches_before
 from cotidal.log.swap import swap
 from cotidal.messages.batch import Placed
 from cotidal.messages.producers import AbortedTransaction, ProducerSnapshot
@@ -658,6 +658,9 @@ class Log:
         snapshot, unreadable = self._snapshots.latest(self._end)
         first = self._start if snapshot is None else max(self._start, snapshot.offset)
         after = batches_after(self._row.segments, first)
+        if snapshot is not None and snapshot.entries:
+            before = batches_before(self._row.segments, snapshot.offset)
+            snapshot = snapshot._replace(before=before)
         return Opened(
             self._start,
             self._end,

@@ -2,13 +2,19 @@
 
 A snapshot that cannot be read is removed and the one before it taken: the batches in between say
 the same. They are streamed, and only the headers of those that have a producer are kept.
+
+Of each producer the file has the last batch alone (it is Kafka's), and a client may have five in
+flight: what the log holds shortly before the snapshot is read too, so that one of them that is sent
+again after a restart is known (IDEMPOTENT_ONCE).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
+from cotidal.limits import PRODUCER_WINDOW_ENTRIES
 from cotidal.log.failure import CorruptLog
 from cotidal.log.filesystem import FileSystem
 from cotidal.log.producer_snapshot import decode_snapshot, encode_snapshot
@@ -68,6 +74,29 @@ class SnapshotFiles:
 
     def _path(self, offset: int) -> str:
         return f"{self._directory}/{offset:020d}{_SUFFIX}"
+
+
+def batches_before(segments: Sequence[Segment], offset: int) -> tuple[BatchHeader, ...]:
+    """The headers of the last batches with a producer that end below ``offset``: as many as the
+    last few entries of the index lead to. Damage ends it; who must read there tells of it."""
+    headers: list[BatchHeader] = []
+    left = PRODUCER_WINDOW_ENTRIES
+    for segment in reversed(segments):
+        if segment.base_offset >= offset or segment.size == 0:
+            continue
+        found: list[BatchHeader] = []
+        with suppress(CorruptLog):
+            place = segment.locate(segment.offsets.before(offset, left))
+            for each in segment.good_batches(*place):
+                if each.header.last_offset >= offset:
+                    break
+                if each.header.producer_id >= 0:
+                    found.append(each.header)
+        headers[:0] = found
+        left -= len(segment.offsets.entries) + 1
+        if left <= 0:
+            break
+    return tuple(headers)
 
 
 class After(NamedTuple):

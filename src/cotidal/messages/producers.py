@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from cotidal.messages.batch import BatchHeader
 from cotidal.values import NO_OFFSET, Offset, ProducerEpoch, ProducerId, Sequence, WallMillis
 
 
@@ -27,6 +28,9 @@ class ProducerSnapshot(NamedTuple):
 
     offset: Offset
     entries: tuple[ProducerEntry, ...] = ()
+    before: tuple[BatchHeader, ...] = ()
+    """Batches shortly before ``offset``, ascending, where the log has been asked for them: the file
+    knows only the last of each producer, and an earlier one may be sent again."""
 
 
 class AbortedTransaction(NamedTuple):

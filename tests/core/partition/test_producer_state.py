@@ -91,6 +91,41 @@ def test_a_snapshot_keeps_the_last_batch_of_each_producer() -> None:
     assert after.check(header(producer_id=7, producer_epoch=0, base_sequence=5)) is None
 
 
+def test_what_the_log_holds_before_a_snapshot_fills_the_window_of_each_producer() -> None:
+    written = [
+        header(base_offset=at, producer_id=7, producer_epoch=0, base_sequence=at) for at in range(7)
+    ]
+    others = [
+        header(base_offset=7, producer_id=8, producer_epoch=0, base_sequence=0),
+        header(base_offset=8, producer_id=9, producer_epoch=0, base_sequence=0),
+    ]
+    before = Producers()
+    before.replay([*written, others[0]])
+    before.replay([header(base_offset=9, producer_id=8, producer_epoch=1, base_sequence=0)])
+    after = Producers()
+    snapshot = before.snapshot(offset=Offset(10))
+    after.load(snapshot._replace(before=(*written, *others)))
+    for at in range(2, 7):
+        seen = after.check(written[at])
+        assert isinstance(seen, SeenBatch)
+        assert seen.base_offset == at
+    assert isinstance(after.check(written[1]), Refusal)
+    assert isinstance(after.check(others[0]), Refusal)  # of an epoch that is over
+    assert after.check(others[1]) is None  # its producer had been forgotten
+    assert after.snapshot(offset=Offset(10)) == snapshot
+
+
+def test_a_snapshot_that_lacks_the_last_batches_says_which_is_the_last() -> None:
+    batches = [
+        header(base_offset=at, producer_id=7, producer_epoch=0, base_sequence=at) for at in range(4)
+    ]
+    known = Producers()
+    known.replay(batches[:2])
+    after = Producers()
+    after.load(known.snapshot(offset=Offset(2))._replace(before=tuple(batches)))
+    assert after.check(batches[2]) is None
+
+
 def test_replay_of_the_log_gives_the_same_state() -> None:
     written = producers_after((0, 3), (3, 2))
     replayed = Producers()

@@ -63,7 +63,34 @@ class Producer:
         last = self.last
         return self.ended_at if last is None else max(last.timestamp, self.ended_at)
 
-    def remember(self, batch: SeenBatch) -> None:
+    def see(self, batch: BatchHeader, *, base_offset: Offset) -> None:
+        """Records, not a marker."""
+        self._remember(
+            SeenBatch(
+                first_sequence=batch.base_sequence,
+                last_sequence=batch.last_sequence,
+                base_offset=base_offset,
+                last_offset=Offset(base_offset + batch.last_offset_delta),
+                timestamp=batch.max_timestamp,
+            )
+        )
+
+    def end_with(self, entry: ProducerEntry) -> None:
+        """The batch that a snapshot calls the last is the last, whatever was seen."""
+        self.batches = [each for each in self.batches if each.last_offset < entry.last_offset]
+        if entry.last_sequence == NO_SEQUENCE:
+            return
+        self._remember(
+            SeenBatch(
+                first_sequence=Sequence((entry.last_sequence - entry.offset_delta) & SEQUENCE_MAX),
+                last_sequence=entry.last_sequence,
+                base_offset=Offset(entry.last_offset - entry.offset_delta),
+                last_offset=entry.last_offset,
+                timestamp=entry.timestamp,
+            )
+        )
+
+    def _remember(self, batch: SeenBatch) -> None:
         self.batches.append(batch)
         if len(self.batches) > REMEMBERED_BATCHES:
             del self.batches[0]
@@ -126,15 +153,7 @@ class Producers:
         known = self._in_epoch(batch.producer_id, batch.producer_epoch)
         if batch.is_control:
             return
-        known.remember(
-            SeenBatch(
-                first_sequence=batch.base_sequence,
-                last_sequence=batch.last_sequence,
-                base_offset=base_offset,
-                last_offset=Offset(base_offset + batch.last_offset_delta),
-                timestamp=batch.max_timestamp,
-            )
-        )
+        known.see(batch, base_offset=base_offset)
         if batch.is_transactional and not self.transactions.is_open(batch.producer_id):
             self.transactions.open(batch.producer_id, base_offset)
 
@@ -213,23 +232,17 @@ class Producers:
         return known
 
     def load(self, snapshot: ProducerSnapshot) -> None:
+        """Entries have the last batch of each producer; those before it are found in the log."""
         for entry in snapshot.entries:
             known = self._by_id[entry.producer_id] = Producer(entry.producer_epoch)
             known.coordinator_epoch = entry.coordinator_epoch
             known.ended_at = entry.timestamp
-            if entry.last_sequence == NO_SEQUENCE:
-                continue
-            first = (entry.last_sequence - entry.offset_delta) & SEQUENCE_MAX
-            known.remember(
-                SeenBatch(
-                    first_sequence=Sequence(first),
-                    last_sequence=entry.last_sequence,
-                    base_offset=Offset(entry.last_offset - entry.offset_delta),
-                    last_offset=entry.last_offset,
-                    timestamp=entry.timestamp,
-                )
-            )
-
+        for header in snapshot.before:
+            writer = None if header.is_control else self._by_id.get(header.producer_id)
+            if writer is not None and writer.epoch == header.producer_epoch:
+                writer.see(header, base_offset=header.base_offset)
+        for entry in snapshot.entries:
+            self._by_id[entry.producer_id].end_with(entry)
         open_ = [each for each in snapshot.entries if each.transaction_first_offset != NO_OFFSET]
         for entry in sorted(open_, key=lambda each: each.transaction_first_offset):
             self.transactions.open(entry.producer_id, entry.transaction_first_offset)
