@@ -146,7 +146,7 @@ class Run:
         self.producers: list[Producer] = []
         self.consumers: list[Consumer] = []
         self.members: list[Member] = []
-        self.groups = GroupLedger(may_lose=plan.may_lose)
+        self.groups = GroupLedger(may_lose=plan.may_lose, coordinator=self.watch.ghost.coordinator)
         self.processors: list[Processor] = []
         self.readers: list[CommittedReader] = []
         self.transactions = TransactionLedger()

@@ -73,3 +73,10 @@ def test_whoever_was_not_heard_for_long_may_have_lost_what_it_has(ledger: GroupL
     ledger.on_held("g", "a", (P0,), 0)
     ledger.on_beaten("g", "a", 0)
     ledger.on_held("g", "b", (P0,), KEPT_US)
+
+
+def test_only_the_coordinator_of_a_group_speaks_for_it() -> None:
+    ledger = GroupLedger(may_lose=False, coordinator={"g": ("node2", 9092)}.get)
+    assert ledger.is_coordinator("g", ("node2", 9092))
+    assert not ledger.is_coordinator("g", ("node1", 9092))
+    assert not ledger.is_coordinator("h", ("node1", 9092))

@@ -5,9 +5,12 @@ Kept while nodes step; the checkers judge nodes and logs against it.
 
 from __future__ import annotations
 
+from cotidal.api.coordination import OFFSETS_TOPIC
 from cotidal.core.cluster.image import Image, Partition
+from cotidal.core.coordinator import partition_of
 from cotidal.core.partition.effects import ProposeIsr
 from cotidal.sim.checkers.mirror import Mirror
+from cotidal.sim.network import Address
 from cotidal.sim.process import Process
 from cotidal.values import NodeId, TopicPartition, Uuid
 
@@ -88,6 +91,18 @@ class Ghost:
     def told(self, partition: TopicPartition) -> Partition | None:
         """What the controller has committed about it."""
         return self.image.partition(*partition)
+
+    def coordinator(self, group: str) -> Address | None:
+        """Whom the metadata log names as the coordinator of a group."""
+        topic = self.image.topics.get(OFFSETS_TOPIC)
+        if topic is None:
+            return None
+        leader = topic.partitions[partition_of(group, len(topic.partitions))].leader
+        broker = self.image.brokers.get(leader)
+        if broker is None:
+            return None
+        (point,) = broker.endpoints
+        return point.host, point.port
 
     def told_of(self, partition: TopicPartition, topic_id: Uuid) -> Partition | None:
         """The same, unless the topic has been deleted: one of its name may have been created."""

@@ -112,7 +112,7 @@ class ConsumerMember(Member):
             if says_all:
                 # An answer that was lost may have told it to give up: that time is running.
                 self._beaten_us = None
-            else:
+            elif self._ledger.is_coordinator(self._group, self._coordinator):
                 self._beaten_us = sent
                 self._ledger.on_beaten(self._group, self._owner, sent)
             self._on_beaten(reply)

@@ -12,10 +12,12 @@ commit that is lost shows as a smaller number.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from cotidal.invariants import COMMITS_KEPT, GENERATIONS_ASCEND, ONE_OWNER
 from cotidal.sim.agenda import MS
+from cotidal.sim.network import Address
 from cotidal.sim.violation import Violation
 from cotidal.values import TopicPartition
 
@@ -27,8 +29,12 @@ told after that; clocks may be a little off."""
 
 
 class GroupLedger:
-    def __init__(self, *, may_lose: bool) -> None:
+    def __init__(
+        self, *, may_lose: bool, coordinator: Callable[[str], Address | None] | None = None
+    ) -> None:
+        """``coordinator``: of a group, as the metadata log says; without it, whoever answers."""
         self._may_lose = may_lose
+        self._coordinator = coordinator
         self._owners: dict[tuple[str, int], dict[TopicPartition, str]] = {}
         self._generations: dict[tuple[str, str], int] = {}
         self._acked: dict[tuple[str, TopicPartition], int] = {}
@@ -61,6 +67,11 @@ class GroupLedger:
                     f"{partition} belongs to {first} and to {owner} in generation {generation} of"
                     f" {group}",
                 )
+
+    def is_coordinator(self, group: str, address: Address | None) -> bool:
+        """What one that is deposed, and has not heard of it, tells a member, its successor never
+        hears of."""
+        return self._coordinator is None or self._coordinator(group) == address
 
     def on_beaten(self, group: str, owner: str, sent_us: int) -> None:
         self._beaten[group, owner] = sent_us

@@ -174,7 +174,8 @@ class GroupMember(Member):
                 self._on_error(reply.error_code)
                 return
             self.settled = True
-            self._beaten_us = sent
+            if self._ledger.is_coordinator(self._group, self._coordinator):
+                self._beaten_us = sent
             self.after(BEAT_GAP_US, self._beat, self._life)
 
         self._put(ApiKey.HEARTBEAT, BEAT_VERSION, request, told)
