@@ -91,6 +91,10 @@ for longer behind it. The rest of the queue follows as soon as it is written."""
 EVENT_WRITE_ATTEMPTS_MAX: Final = 8
 """A batch that nobody takes is dropped after these: about ten seconds with the pauses between."""
 
+ACK_SPANS: Final = 18
+"""Powers of two in which acknowledgement times are counted, in milliseconds: the last but one ends
+at 65 s, longer than a producer waits unless told to."""
+
 HEALTH_PARTITIONS_MAX: Final = 100
 """Partitions in one health sample, about 300 bytes each before compression, so that a broker writes
 30 KB a second at most. Those left out come first in the next one."""

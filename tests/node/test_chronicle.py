@@ -262,3 +262,21 @@ def test_a_call_of_a_node_to_itself_keeps_no_place_in_line(asked: str) -> None:
     node = LoneNode({"cotidal.events.enable": asked}).start()
     node.pass_time(30 * SAMPLE_MS)
     assert len(told_of(node).inward.slots) == 0
+
+
+def test_a_sample_counts_acknowledgements_by_how_long_they_took() -> None:
+    node = telling()
+    create(node, "orders")
+    node.pass_time(SETTLE_MS + SAMPLE_MS)
+    before = len(written(node))
+    node.ask(*produce(b"at once"))
+    node.ask(*produce(b"of the leader alone", acks=1))
+    node.hold = {fx.Append}
+    node.send(produce(b"late"))
+    node.pass_time(5)
+    node.hold = set()
+    node.release()
+    node.pass_time(3 * SAMPLE_MS)
+    samples = [each["ack_ms"] for each in written(node)[before:] if each["kind"] == "health"]
+    # One in less than 1 ms, one in less than 8; and none in the samples after that.
+    assert (samples[0], samples[-1]) == ([1, 0, 0, 1], [])

@@ -28,18 +28,20 @@ NEVER: Final = Millis(1 << 62)
 class PendingProduce:
     """A Produce with partitions that are not answered yet. Its records are not kept with it."""
 
-    __slots__ = ("_parked", "deadline", "missing", "slot", "timeout_ms", "topics")
+    __slots__ = ("_parked", "came", "deadline", "missing", "slot", "timeout_ms", "topics")
 
     def __init__(
         self,
         slot: Slot,
         *,
+        came: Millis,
         deadline: Millis,
         timeout_ms: int,
         parked: dict[PendingProduce, None],
     ) -> None:
         self._parked = parked
         self.slot = slot
+        self.came = came
         self.deadline = deadline
         self.timeout_ms = timeout_ms
         self.missing = 0
@@ -69,6 +71,8 @@ def on_progress(state: NodeState, hosted: Hosted, effect: EndMoved | CompleteAck
             _fill(state, waiting, refused)
         else:
             _complete(state, hosted, waiting)
+            if isinstance(effect, CompleteAcks):
+                state.tally.acknowledged(state.now - waiting.pending.came)
     while hosted.marking and isinstance(effect, CompleteAcks):
         if hosted.marking[0].required > effect.below:
             break

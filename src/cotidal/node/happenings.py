@@ -233,6 +233,9 @@ class Health(NamedTuple):
     offline_replicas: int
     events_dropped: int
     """Since it started."""
+    ack_ms: tuple[int, ...]
+    """Partitions of Produces with acks=all that were committed since the last sample, by how long
+    that took: how many in less than 1 ms, less than 2, 4, 8 and so on; none took longer."""
     partitions: tuple[PartitionHealth, ...]
     left_out: int
     """Partitions that belong here too and did not fit; their turn comes."""

@@ -64,7 +64,11 @@ def begin(
     wait = min(max(request.timeout_ms, 0), FETCH_WAIT_MAX_MS)
     deadline = Millis(state.now + wait)
     pending = PendingProduce(
-        slot, deadline=deadline, timeout_ms=request.timeout_ms, parked=state.parked_produces
+        slot,
+        came=state.now,
+        deadline=deadline,
+        timeout_ms=request.timeout_ms,
+        parked=state.parked_produces,
     )
     version = slot.request.api_version
     acks = request.acks

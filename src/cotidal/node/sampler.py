@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from cotidal.core.cluster.decide.topics import EVENTS_TOPIC
 from cotidal.core.partition.replica import Leadership, Replica
-from cotidal.limits import HEALTH_PARTITIONS_MAX
+from cotidal.limits import ACK_SPANS, HEALTH_PARTITIONS_MAX
 from cotidal.node import vitals
 from cotidal.node.happenings import Health
 from cotidal.node.state import NodeState
@@ -39,10 +39,12 @@ class Due(NamedTuple):
 
 
 class Sampler:
-    __slots__ = ("_last", "_samples")
+    __slots__ = ("_acks", "_last", "_samples")
 
     def __init__(self) -> None:
         self._samples = 0
+        self._acks: tuple[int, ...] = (0,) * ACK_SPANS
+        """As the tally had them at the last sample."""
         self._last: dict[TopicPartition, tuple[int, Marks]] = {}
         """The last sample that named a partition, and what it looked like then."""
 
@@ -72,9 +74,17 @@ class Sampler:
             under_min_isr,
             vitals.offline_replicas(state),
             state.tally.events_dropped,
+            self._new_acks(state),
             tuple(vitals.partition_health(d.replica, d.leadership, state.now) for d in due),
             left_out,
         )
+
+    def _new_acks(self, state: NodeState) -> tuple[int, ...]:
+        before, self._acks = self._acks, tuple(state.tally.ack_ms)
+        new = [after - earlier for earlier, after in zip(before, self._acks, strict=True)]
+        while new and not new[-1]:
+            new.pop()
+        return tuple(new)
 
     def _remember(self, state: NodeState, told: list[Due]) -> None:
         for each in told:

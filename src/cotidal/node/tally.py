@@ -15,11 +15,14 @@ follower's as what it tells its leader.
 
 from __future__ import annotations
 
+from cotidal.limits import ACK_SPANS
+
 
 class Tally:
     """Since the node started."""
 
     __slots__ = (
+        "ack_ms",
         "controller_events",
         "coordinator_events",
         "elections",
@@ -58,6 +61,9 @@ class Tally:
         self.throttles: dict[str, tuple[int, int]] = {}
         """By the key of a quota: how often a client was made to wait, and for how long in all, in
         milliseconds."""
+        self.ack_ms = [0] * ACK_SPANS
+        """Partitions of Produces with acks=all that were committed, by how long that took since
+        they came: less than 1 ms, 2, 4, 8, ..., and the last for all that took longer."""
         self.events_written = 0
         self.events_dropped = 0
         self.partition_events = 0
@@ -73,6 +79,9 @@ class Tally:
             + self.controller_events
             + self.coordinator_events
         )
+
+    def acknowledged(self, waited_ms: int) -> None:
+        self.ack_ms[min(waited_ms.bit_length(), ACK_SPANS - 1)] += 1
 
     def throttled(self, quota: str, wait_ms: int) -> None:
         times, waited_ms = self.throttles.get(quota, (0, 0))
