@@ -6,6 +6,7 @@ Histories are the simulator's, and raise what its checkers raise.
 
 from __future__ import annotations
 
+import json
 import random
 import time
 from collections.abc import Callable
@@ -60,6 +61,8 @@ class Writer:
         self.idempotent = idempotent
         self.first = number * NUMBERS
         self.acked = 0
+        self.heard_us = now_us()
+        """When something was acknowledged last."""
         self.unplaced: list[Acked] = []
         """Acknowledged, and nobody said at which offset: librdkafka takes the acknowledgement of a
         later batch as one of those before it, if theirs was lost."""
@@ -70,6 +73,7 @@ class Writer:
         self._partitions = partitions
         self._next = self.first
         self._made: dict[int, int] = {}
+        self._statistics = "{}"
         self._producer = Producer(
             {
                 "bootstrap.servers": bootstrap,
@@ -78,9 +82,28 @@ class Writer:
                 "linger.ms": 2,
                 "message.timeout.ms": 120_000,
                 "request.timeout.ms": 3_000,
+                "statistics.interval.ms": 5_000,
+                "stats_cb": self._on_statistics,
                 **QUICK,
             }
         )
+
+    def _on_statistics(self, told: str) -> None:
+        self._statistics = told
+
+    @property
+    def belief(self) -> str:
+        """What its librdkafka last held to be true: of brokers, and of who leads what."""
+        told = json.loads(self._statistics)
+        brokers = [f"{each['name']} {each['state']}" for each in told.get("brokers", {}).values()]
+        led = [
+            f"{TOPIC}-{number} led by {each['leader']} in epoch {each.get('leader_epoch')},"
+            f" handled by {each['broker']}, {each['msgq_cnt']}+{each['xmit_msgq_cnt']} queued,"
+            f" {each['msgs_inflight']} in flight"
+            for number, each in told.get("topics", {}).get(TOPIC, {}).get("partitions", {}).items()
+            if number != "-1"
+        ]
+        return f"{self.name} believes: {'; '.join([*brokers, *led])}; it ended {self.failed}"
 
     @property
     def name(self) -> str:
@@ -132,6 +155,7 @@ class Writer:
                 raise self._stopped(error)
             return
         self.acked += 1
+        self.heard_us = now_us()
         partition = TopicPartition(TOPIC, message.partition() or 0)
         offset = message.offset()
         placed = -1 if offset is None else offset

@@ -40,6 +40,9 @@ from tests.chaos.processors import CommittedReader, Ledger, Processor, processed
 TICK_S: Final = 0.02
 LOOK_TICKS: Final = 10
 HEALING_S: Final = 90.0
+SILENCE_MAX_S: Final = 180.0
+"""Nothing acknowledged at some level for so long, though faults heal all the time: somebody is
+stuck, and should be looked at while it is."""
 READING_S: Final = 60.0
 LEVELS: Final = ((-1, True), (-1, False), (1, False))
 """Of acknowledgement: a writer for each."""
@@ -216,6 +219,9 @@ class Storm:
                     writer.write()
                 self._turn()
             self._nemesis.look()
+            heard_us = min(writer.heard_us for writer in self._writers)
+            if now_us() - heard_us > SILENCE_MAX_S * 1e6:
+                raise self._unanswered()
         self._begun = begun
         self._nemesis.heal()
 
@@ -332,7 +338,10 @@ class Storm:
     def _unanswered(self) -> Violation:
         told = [f"{each.name}: {each.unanswered} unanswered" for each in self._writers]
         waiting = [(each.what, sorted(map(str, each.waiting))) for each in self._strikes]
-        return Violation(PRODUCE_IS_ANSWERED, f"{'; '.join(told)}; no write since {waiting[:3]}")
+        beliefs = "\n".join(each.belief for each in self._writers)
+        return Violation(
+            PRODUCE_IS_ANSWERED, f"{'; '.join(told)}; no write since {waiting[:3]}\n{beliefs}"
+        )
 
     # What is known
 
