@@ -350,6 +350,9 @@ an idle cluster, 200 bytes each."""
 
 # the desk of a live console
 
+DESK_HEALTH_ROWS_MAX: Final = 5_000
+"""Newest rows of the health pipeline that a console reads, some 300 bytes each."""
+
 DESK_RECORDS_MAX: Final = 200
 """Records in one answer: more than a person reads at once, some 100 KiB with their values cut."""
 

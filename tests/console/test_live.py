@@ -10,6 +10,8 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 from browser import PageServer, serious_problems, shot
+from cotidal.client.cluster import Cluster as Client
+from cotidal.client.producer import Producer
 from cotidal.testing.ports import quiet_port
 
 pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.timeout(240)]
@@ -39,10 +41,10 @@ class Up:
         at = ("--bootstrap", self.bootstrap)
         cotidal("topic", "create", "orders", "--partitions", "1", *at)
 
-    def produce(self, count, acks="all"):
+    def produce(self, count, acks="all", bootstrap=None):
         """To the only partition."""
         lines = "".join(f"order {self.produced + number}\n" for number in range(count))
-        at = ("--bootstrap", self.bootstrap, "--acks", acks)
+        at = ("--bootstrap", bootstrap or self.bootstrap, "--acks", acks)
         cotidal("produce", "orders", *at, input=lines)
         self.produced += count
 
@@ -81,6 +83,16 @@ def chosen(page):
 
 def click(page, name):
     page.get_by_role("button", name=name, exact=True).click()
+
+
+def link(page, one, other, act):
+    """Cut it, or join it."""
+    key = f"{min(one, other)}-{max(one, other)}"
+    line = page.locator(f"[aria-label^='Link between brokers {key.replace('-', ' and ')}']")
+    line.focus()
+    line.press("Enter")
+    page.locator("#detail").get_by_role("button", name=act, exact=True).click()
+    until(page, f"p => (p.picture.links['{key}']?.cut ?? false) === {str(act == 'Cut').lower()}")
 
 
 def told(page, text):
@@ -135,6 +147,40 @@ def test_a_leader_is_killed_and_comes_back_with_what_the_next_one_has(page, up):
     epochs = logs[str(leader)]["epochs"]
     assert epochs[-1][0] > before["leader_epoch"]
     until(page, "p => new Set(Object.values(p.chosen().logs).map((log) => log.end)).size === 1")
+
+
+def test_an_old_leader_that_took_records_while_cut_off_is_cut_to_what_the_next_one_has(page, up):
+    before = chosen(page)
+    leader = before["leader"]
+    others = [node for node in before["isr"] if node != leader]
+    with Client(up.bootstrap, timeout_s=20.0) as client:
+        producer = Producer(client, "orders", partition=0, acks=1)
+        producer.add(b"both have this")
+        producer.flush()
+        up.produced += 1
+        parted = up.produced
+        until(page, f"p => Object.values(p.chosen().logs).every((log) => log.end === {parted})")
+        for other in others:
+            link(page, leader, other, "Cut")
+        for _ in range(3):
+            producer.add(b"only the old leader has this")
+        producer.flush()  # nobody else will ever have these
+    until(page, f"p => ![-1, {leader}].includes(p.chosen().leader)")
+    after = chosen(page)
+    assert after["leader_epoch"] > before["leader_epoch"]
+    address = page.evaluate(f"cotidal.store.picture.brokers[{after['leader']}].address")
+    up.produce(2, bootstrap=address)
+    until(page, f"p => p.chosen().logs[p.chosen().leader].end === {parted + 2}")
+    for other in others:
+        link(page, leader, other, "Join")
+    cut = (
+        f"Broker {leader}'s log of orders-0 parted from its leader's at {parted}: it cuts 3 records"
+    )
+    told(page, cut).wait_for()
+    until(page, f"p => p.chosen().logs[{leader}].end === {parted + 2}")
+    until(page, "p => p.chosen().isr.length === 3")
+    same = "new Set(Object.values(p.chosen().logs).map((log) => String(log.epochs))).size === 1"
+    until(page, f"p => {same}")
 
 
 def test_a_broker_is_paused_and_stopped_and_goes_on(page):
@@ -212,14 +258,9 @@ def test_the_trace_tells_what_nodes_do_and_goes_to_a_moment(page, up):
 
 
 def test_links_are_cut_and_slowed_and_made_whole(page):
-    link = page.locator("[aria-label^='Link between brokers 1 and 2']")
-    link.focus()
-    link.press("Enter")
+    link(page, 1, 2, "Cut")
+    link(page, 1, 2, "Join")
     detail = page.locator("#detail")
-    detail.get_by_role("button", name="Cut", exact=True).click()
-    until(page, "p => p.picture.links['1-2']?.cut === true")
-    detail.get_by_role("button", name="Join", exact=True).click()
-    until(page, "p => p.picture.links['1-2'] === undefined")
     slider = detail.get_by_label("Slower by, milliseconds each way")
     slider.fill("120")
     slider.dispatch_event("change")
@@ -265,8 +306,27 @@ def test_the_simulator_is_one_click_away(page):
     assert page.locator("#health").is_visible()
 
 
-def test_axe_finds_no_serious_problem_in_the_console(page, axe):
+def test_axe_finds_no_serious_problem_in_the_console_light_or_dark(page, axe):
     assert serious_problems(page, axe) == []
+    page.click("#theme")
+    page.wait_for_selector("html[data-theme=dark]")
+    assert serious_problems(page, axe) == []
+    page.click("#theme")
+
+
+def test_a_narrow_screen_has_all_of_the_live_picture_and_nothing_beside_it(page):
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.wait_for_selector("#map .flight")
+    wide = page.evaluate(
+        "[...document.querySelectorAll('body *')].filter((each) => !each.closest('.scroll, .tabs,"
+        " .rows, svg') && each.getBoundingClientRect().right > 391)"
+        ".map((each) => each.outerHTML.slice(0, 90))"
+    )
+    assert wide == []
+    page.locator("#lag").scroll_into_view_if_needed()
+    page.click("#tab-trace")
+    page.wait_for_selector("#desk .trace tbody tr:not(.spacer)")
+    shot(page, "live-narrow")
 
 
 # A console of its own

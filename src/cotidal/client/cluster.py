@@ -74,6 +74,11 @@ class Cluster:
         self._connections.clear()
         self._lanes.clear()
 
+    def prefer(self, address: Address) -> None:
+        """Ask this broker from now on what any broker answers, if it can be reached."""
+        self.close()
+        self.bootstrap = (address, *(each for each in self.bootstrap if each != address))
+
     def metadata(self, topics: Sequence[str] | None = None) -> Metadata:
         """What one broker knows now, of these topics or of all. Never creates a topic."""
         request = MetadataRequest(

@@ -20,7 +20,7 @@ from cotidal.messages.rpc.init_producer_id import InitProducerIdRequest
 from cotidal.testing.cluster import Cluster
 
 SHOWS = {
-    "overview", "quorum", "topics", "topic", "records", "record", "compare", "groups", "group",
+    "overview", "quorum", "topics", "topic", "records", "record", "compare", "groups", "health-rows", "group",
     "transactions", "transaction", "configs", "moving",
 }  # fmt: skip
 CHANGES = {

@@ -3,6 +3,7 @@
 Every view is opened and every action clicked.
 """
 
+import json
 import re
 
 import confluent_kafka
@@ -17,7 +18,10 @@ from cotidal.client.producer import Producer
 pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.plain]
 
 PATIENCE_MS = 30_000
-VIEWS = ["overview", "topics", "records", "groups", "transactions", "settings", "moves", "quorum"]
+VIEWS = [
+    *("overview", "topics", "records", "groups", "transactions"),
+    *("settings", "moves", "quorum", "health", "trace"),
+]
 HOSTILE = [
     b"<script>document.title = 'taken'</script>",
     b"<img src=x onerror=\"document.title = 'taken'\">",
@@ -127,7 +131,7 @@ def values(page):
     return page.locator("tr.record td:nth-child(4)").all_inner_texts()
 
 
-@pytest.mark.parametrize(("scheme", "views"), [("light", VIEWS[:4]), ("dark", VIEWS[4:])])
+@pytest.mark.parametrize(("scheme", "views"), [("light", VIEWS[:5]), ("dark", VIEWS[5:])])
 def test_every_view_opens_and_axe_finds_no_serious_problem(open_page, console, axe, scheme, views):
     page = open_page(console.address, color_scheme=scheme)
     for view in views:
@@ -149,6 +153,9 @@ def test_tabs_are_walked_with_the_arrow_keys_and_stand_in_the_address(page, open
     assert page.evaluate("document.activeElement.id") == "tab-overview"
     page.keyboard.press("ArrowLeft")
     page.wait_for_selector("#stage")
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_selector("#tab-trace[aria-selected=true]")
+    page.keyboard.press("ArrowLeft")
     page.keyboard.press("ArrowLeft")
     page.wait_for_selector("#tab-quorum[aria-selected=true]")
     assert "tab=quorum" in page.url
@@ -299,6 +306,18 @@ def test_groups_and_transactions_tell_what_is_open(page):
     page.wait_for_selector("section[aria-label='Transactional id shop']:has-text('orders-1')")
     page.click("[data-key=abort]")
     page.wait_for_selector("#desk > .told.bad:has-text('no transaction hangs')")
+
+
+def test_what_the_health_pipeline_found_is_shown_once_it_writes(page, make_topic):
+    go(page, "health")
+    page.wait_for_selector("#desk code:has-text('cotidal pipeline run health --follow --publish')")
+    window = {"v": 1, "start": 1_794_742_130_000, "end": 1_794_742_140_000}
+    worst = window | {"kind": "flapping", "topic": "<b>orders", "partition": 0, "replica": 2}
+    lead = window | {"kind": "broker", "broker": 1, "leads": 4, "replicas": 6, "acks": 1833}
+    lead |= {"under_replicated": 0, "offline_replicas": 0, "events_dropped": 0, "ack_p99_ms": 8}
+    rows = (worst | {"times": 3, "raised": True}, lead)
+    make_topic("__cotidal_health", *(json.dumps(row).encode() for row in rows))
+    page.wait_for_selector("#desk tr:has-text('1,833'):has-text('< 8 ms')")
 
 
 def test_a_console_that_only_shows_plans_and_does_nothing(open_page, filled):

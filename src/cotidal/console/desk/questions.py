@@ -8,6 +8,7 @@ from typing import Final
 from cotidal.console.desk import (
     cluster,
     groups,
+    health_rows,
     leaders,
     moves,
     producing,
@@ -21,6 +22,7 @@ from cotidal.console.desk.question import Question
 QUESTIONS: Final[Mapping[str, Question]] = {
     "overview": Question(cluster.overview),
     "quorum": Question(cluster.quorum),
+    "health-rows": Question(health_rows.health_rows),
     "topics": Question(topics.topics),
     "topic": Question(topics.topic),
     "records": Question(records.records),

@@ -13,12 +13,14 @@ import threading
 import time
 import traceback
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
+from cotidal.client.addresses import Address
 from cotidal.client.admin import Quorum, describe_quorum
 from cotidal.client.cluster import Cluster
 from cotidal.client.failures import ClientError
+from cotidal.client.metadata import Metadata
 from cotidal.client.status import Sizes, Status, gather
 from cotidal.console.live.chronicle import BEFORE_MS, TOPIC, Chronicle
 from cotidal.console.live.controls import Controls
@@ -203,9 +205,10 @@ class Watch:
             if machine.state in ("paused", "down"):
                 recently[NodeId(node)] = f"it is {machine.state}"
         is_stale = now - self._sizes_at > SIZES_EVERY_S
-        status = gather(
-            cluster, internal=True, passed_over=recently, sizes=None if is_stale else self._sizes
-        )
+        sizes = None if is_stale else self._sizes
+        status = gather(cluster, internal=True, passed_over=recently, sizes=sizes)
+        if _ask_one_who_knows_better(cluster, status, recently):
+            status = gather(cluster, internal=True, passed_over=recently, sizes=sizes)
         if is_stale:
             self._sizes, self._sizes_at = status.sizes, now
         self._silent = {
@@ -262,6 +265,37 @@ class Watch:
     def _add(self, name: str, items: Sequence[Json]) -> None:
         with self._lock:  # what a person did is told by another thread
             self.logs[name].extend(items)
+
+
+def _ask_one_who_knows_better(
+    cluster: Cluster, status: Status, passed_over: Mapping[NodeId, str]
+) -> bool:
+    """Whether there is one. A broker that is cut off from all others goes on telling what it last
+    knew, and may have fenced them: so those that it calls fenced are asked as well."""
+    known = _epochs(status.metadata)
+    for broker in status.brokers:
+        if not broker.is_fenced or broker.node_id in passed_over:
+            continue
+        address = Address(broker.host, broker.port)
+        try:
+            with Cluster(
+                str(address), timeout_s=CONNECT_TIMEOUT_S, connect_timeout_s=CONNECT_TIMEOUT_S
+            ) as alone:
+                told = _epochs(alone.metadata())
+        except ClientError:
+            continue
+        if any(epoch > known.get(at, epoch) for at, epoch in told.items()):
+            cluster.prefer(address)
+            return True
+    return False
+
+
+def _epochs(metadata: Metadata) -> dict[tuple[str, int], int]:
+    return {
+        (topic.name, each.partition): each.leader_epoch
+        for topic in metadata.topics
+        for each in topic.partitions
+    }
 
 
 def _wall_us() -> int:

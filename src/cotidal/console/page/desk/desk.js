@@ -6,6 +6,7 @@
 
 import { el, set, show } from "../dom.js";
 import { Groups } from "./groups.js";
+import { Health } from "./health.js";
 import { Moves } from "./moves.js";
 import { Overview } from "./overview.js";
 import { QuorumView } from "./quorum.js";
@@ -26,7 +27,7 @@ export class Desk {
     this.page = page;
     this.at = PICTURE;
     this.views = [new Overview(this), new Topics(this), new Records(this), new Groups(this), new Transactions(this),
-      new Settings(this), new Moves(this), new QuorumView(this), new Trace(this)];
+      new Settings(this), new Moves(this), new QuorumView(this), new Health(this), new Trace(this)];
     this.line = new Line();
     this.makeTabs();
     const asked = new URLSearchParams(location.hash.slice(1)).get("tab");
