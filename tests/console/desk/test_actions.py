@@ -20,8 +20,8 @@ from cotidal.messages.rpc.init_producer_id import InitProducerIdRequest
 from cotidal.testing.cluster import Cluster
 
 SHOWS = {
-    "overview", "quorum", "topics", "topic", "records", "record", "compare", "groups", "health-rows", "group",
-    "transactions", "transaction", "configs", "moving",
+    "overview", "quorum", "topics", "topic", "records", "record", "compare", "groups", "group",
+    "transactions", "transaction", "configs", "moving", "health-rows",
 }  # fmt: skip
 CHANGES = {
     "elect", "create-topic", "add-partitions", "delete-topic", "set-config", "reassign",
