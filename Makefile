@@ -45,8 +45,8 @@ campaign: $(if $(COMPILED),$(BUILT)/.ready,$(READY)) ## simulated clusters under
 	@$(if $(COMPILED),$(BUILT)/bin,$(BIN))/cotidal sim run --plan $(or $(PLAN),harsh) --seeds $(or $(SEEDS),1000) \
 	  $(if $(TALLY),--tally $(TALLY) --commit $$(git describe --always --dirty)) $(ARGS)
 
-chaos: $(READY)       ## faults on real processes, judged as simulated ones: make chaos FAULTS=200 SEED=1 [MUTANT=name]
-	@$(BIN)/python -m tests.chaos --faults $(or $(FAULTS),200) --seed $(or $(SEED),1) $(if $(MUTANT),--mutant $(MUTANT)) $(ARGS)
+chaos: $(READY)       ## faults on real processes, judged as simulated ones: make chaos [FAULTS=200] [SEED=1] [MUTANT=name]
+	@$(BIN)/python -m tests.chaos $(if $(FAULTS),--faults $(FAULTS)) --seed $(or $(SEED),1) $(if $(MUTANT),--mutant $(MUTANT)) $(ARGS)
 
 explore: $(READY)     ## small worlds of the real machines, searched completely (ten minutes each at most)
 	@$(BIN)/cotidal sim explore $(ARGS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -13,8 +14,10 @@ PORTS_PER_BROKER: Final = 3
 """Room above ``--port`` for what `up` opens besides the client listeners (controllers, console)."""
 
 
-def recipe(brokers: int, directory: Path, python: str = sys.executable) -> Recipe:
-    """A new cluster with its data under ``directory``, not started."""
+def recipe(
+    brokers: int, directory: Path, python: str = sys.executable, overrides: Sequence[str] = ()
+) -> Recipe:
+    """A new cluster with its data under ``directory``, not started. ``overrides``: NAME=VALUE."""
     _compile_bytecode(python)
     ports = free_ports(brokers * PORTS_PER_BROKER)
     command = (
@@ -23,6 +26,7 @@ def recipe(brokers: int, directory: Path, python: str = sys.executable) -> Recip
         *("--data", str(directory / "data")),
         *("--port", str(ports[0])),
         "--no-console",
+        *(part for override in overrides for part in ("--override", override)),
     )
     homes = [directory / f"data/node-{node}" for node in range(1, brokers + 1)]
     if brokers == 1:

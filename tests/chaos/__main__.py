@@ -3,7 +3,7 @@
     python -m tests.chaos --faults 200                 about seven minutes
     python -m tests.chaos --faults 200 --seed 17       that schedule again
     python -m tests.chaos --faults 20 --trace          every node recorded, and lived again
-    python -m tests.chaos --mutant acks-before-high-watermark      with a bug planted: is it found?
+    python -m tests.chaos --mutant acks-before-high-watermark      is a planted bug found?
 
 Three brokers of `cotidal up --chaos`, written to by librdkafka with acks=all (idempotent and not)
 and acks=1, read on leaders and on followers, and processed exactly once in transactions, while
@@ -21,12 +21,17 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 from cotidal.sim.faults.schedule import Command
 from cotidal.testing.cluster import ProcessCluster
 from tests.chaos import report
 from tests.chaos.plan import STORM, as_simulated
 from tests.chaos.storm import Outcome, Storm
+
+FAULTS: Final = 200
+FAULTS_OF_A_MUTANT: Final = 20
+"""Most is judged when all is over, and what a mutant does wrong it does within the first minute."""
 
 
 def main() -> None:
@@ -93,13 +98,16 @@ def run(
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--faults", type=int, default=200, help="how many (200)")
+    parser.add_argument("--faults", type=int, help="how many (200; of a mutant 20)")
     parser.add_argument("--seed", type=int, default=1, help="of the schedule (1)")
     parser.add_argument("--mutant", metavar="NAME", help="a bug of tests/mutants to plant")
     parser.add_argument("--trace", action="store_true", help="record nodes, live them again")
     parser.add_argument("--dir", metavar="DIR", help="where data directories are made")
     parser.add_argument("--quiet", action="store_true", help="only the table")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.faults is None:
+        options.faults = FAULTS if options.mutant is None else FAULTS_OF_A_MUTANT
+    return options
 
 
 if __name__ == "__main__":

@@ -38,6 +38,8 @@ INPUTS_MAX: Final = 200
 ABORT_ONE_IN: Final = 8
 ZOMBIE_ONE_IN: Final = 12
 CALL_S: Final = 15.0
+STOP_S: Final = 4 * CALL_S
+"""A life has no more calls to end. A client that hangs all the same is left behind."""
 PAUSE_S: Final = 0.2
 """Between two lives."""
 
@@ -89,7 +91,7 @@ class Processor:
     def stop(self) -> None:
         """It ends its transaction, and goes."""
         self._over.set()
-        self._thread.join()
+        self._thread.join(STOP_S)
 
     def _go_on(self) -> None:
         zombie: _Zombie | None = None

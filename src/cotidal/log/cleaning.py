@@ -38,7 +38,14 @@ from cotidal.messages.producers import AbortedTransaction
 from cotidal.values import NO_EPOCH, Offset, WallMillis
 from cotidal.wire.batch import read_batches, read_header
 from cotidal.wire.markers import read_marker
-from cotidal.wire.thinning import Span, emptied, record_bytes, record_spans, thinned
+from cotidal.wire.thinning import (
+    SPANS_AT_ONCE,
+    Span,
+    emptied,
+    record_bytes,
+    record_spans,
+    thinned,
+)
 
 CLEANED: Final = ".cleaned"
 
@@ -168,14 +175,15 @@ class _Work:
                 self._keys.latest = header.last_offset
 
     def _note_keys(self, header: BatchHeader, batch: bytes) -> None:
-        spans = _spans(header, batch)
-        if spans is None:
+        found = self._spans(header, batch)
+        if found is None:
             return
         base, first = header.base_offset, self._cleaning.first_dirty
         note = self._keys.note
-        for _, _, _, delta, key, _ in spans[1]:
-            if key is not None and base + delta >= first:
-                note(key, base + delta)
+        for spans in self._by_turns(found[1]):
+            for _, _, _, delta, key, _ in spans:
+                if key is not None and base + delta >= first:
+                    note(key, base + delta)
 
     def _note_producers(self, source: SegmentFacts) -> None:
         """Of a segment that is clean already: only the headers are looked at."""
@@ -285,7 +293,7 @@ class _Work:
         if not alone or marker is None:
             return batch
         if horizon is None:
-            data, spans = record_bytes(header, batch), _spans(header, batch)
+            data, spans = record_bytes(header, batch), self._spans(header, batch)
             assert spans is not None, "its marker was read"
             return thinned(header, data, spans[1], delete_horizon=self._horizon())
         return None if horizon <= self._now else batch
@@ -295,7 +303,7 @@ class _Work:
             return None
         if header.base_offset > self._keys.latest:
             return batch
-        found = _spans(header, batch)
+        found = self._spans(header, batch)
         if found is None:
             return batch
         data, spans = found
@@ -304,14 +312,15 @@ class _Work:
         base, latest, newest = header.base_offset, self._keys.latest, self._keys.newest
         kept: list[Span] = []
         tombstones = False
-        for span in spans:
-            offset, key, has_value = base + span[3], span[4], span[5]
-            if offset <= latest and (
-                key is None or newest(key) > offset or not (has_value or keeps_tombstones)
-            ):
-                continue
-            tombstones = tombstones or not has_value
-            kept.append(span)
+        for some in self._by_turns(spans):
+            for span in some:
+                offset, key, has_value = base + span[3], span[4], span[5]
+                if offset <= latest and (
+                    key is None or newest(key) > offset or not (has_value or keeps_tombstones)
+                ):
+                    continue
+                tombstones = tombstones or not has_value
+                kept.append(span)
         if not kept:
             return None
         needs_horizon = tombstones and horizon is None
@@ -325,6 +334,23 @@ class _Work:
         return self._now + self._cleaning.delete_retention_ms
 
     # Reading
+
+    def _spans(self, header: BatchHeader, batch: bytes) -> tuple[bytes, list[Span]] | None:
+        """The records of a batch; None if they cannot be read. Its checksum is right: a producer
+        has sent it so, before the topic was compacted."""
+        try:
+            data = record_bytes(header, batch)
+            return data, record_spans(header, data, self._pause)
+        except MalformedFrame:
+            return None
+
+    def _by_turns(self, spans: list[Span]) -> Iterator[list[Span]]:
+        for first in range(0, len(spans), SPANS_AT_ONCE):
+            self._pause()
+            yield spans[first : first + SPANS_AT_ONCE]
+
+    def _pause(self) -> None:
+        self._breathe(0)
 
     def _batches(self, source: SegmentFacts) -> Iterator[_Read]:
         """Every batch of a segment, its checksum compared, and its offsets, which no checksum
@@ -377,13 +403,3 @@ def _write(target: Segment, batches: list[bytes]) -> None:
             header = read_header(batch)
             target.note(header.size_bytes, header.next_offset, header.max_timestamp)
         batches.clear()
-
-
-def _spans(header: BatchHeader, batch: bytes) -> tuple[bytes, list[Span]] | None:
-    """The records of a batch; None if they cannot be read. Its checksum is right: a producer has
-    sent it so, before the topic was compacted."""
-    try:
-        data = record_bytes(header, batch)
-        return data, record_spans(header, data)
-    except MalformedFrame:
-        return None
