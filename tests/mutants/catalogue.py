@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tests.mutants.in_controller import CONTROLLER_MUTANTS
+from tests.mutants.in_groups import GROUP_MUTANTS
 from tests.mutants.in_log import LOG_MUTANTS
 from tests.mutants.in_node import NODE_MUTANTS
 from tests.mutants.in_partition import PARTITION_MUTANTS
@@ -21,5 +22,6 @@ MUTANTS: Final[dict[str, Mutant]] = {
         *NODE_MUTANTS,
         *LOG_MUTANTS,
         *TRANSACTION_MUTANTS,
+        *GROUP_MUTANTS,
     )
 }

@@ -99,8 +99,8 @@ NODE_MUTANTS: Final = (
         "metadata-applied-before-commit",
         "a node applies committed metadata only (KIP-595)",
         "node/quorum.py",
-        "    while duty.tail and _end_of(duty.tail[0]) <= high_watermark:",
-        "    while duty.tail:",
+        "        if _end_of(batch) > high_watermark:\n            break\n",
+        "",
         ("controller-only", "harsh"),
     ),
     Mutant(
@@ -116,8 +116,8 @@ NODE_MUTANTS: Final = (
         "decided-without-the-tail",
         "a new controller decides upon everything in its log, also what is not yet committed",
         "node/decisions.py",
-        "    for batch in state.quorum.tail:\n        if not batch.control:",
-        "    for batch in state.quorum.tail:\n        if not batch.records:",
+        "    for _, record in together.counted(tail):\n",
+        "    for _, record in together.counted(()):\n",
         ("controller-only", "harsh"),
     ),
     Mutant(

@@ -9,6 +9,7 @@ from tests.mutants.mutant import Mutant
 ELECTION: Final = "core/quorum/election.py"
 REPLICATION: Final = "core/quorum/replication.py"
 FOLLOWING: Final = "core/quorum/following.py"
+MEMBERSHIP: Final = "core/quorum/membership.py"
 
 QUORUM_MUTANTS: Final = (
     Mutant(
@@ -124,5 +125,13 @@ QUORUM_MUTANTS: Final = (
         "    astray = _astray(q, fetch)\n",
         "    _record(q, progress, fetch, now)\n    astray = _astray(q, fetch)\n",
         ("controller-only", "wide"),
+    ),
+    Mutant(
+        "voters-raised-with-one-disk",
+        "voters that become a record are named with the disks that each of them has (KIP-853)",
+        MEMBERSHIP,
+        "            directory = ZERO_UUID if progress is None else progress.directory_id\n",
+        "            directory = q.me.directory_id\n",
+        ("raising",),
     ),
 )

@@ -110,4 +110,20 @@ TRANSACTION_MUTANTS: Final = (
         " (write, Await(Decided(id_, prepared)))",
         PLANS,
     ),
+    Mutant(
+        "transactions-never-time-out",
+        "a transaction that lasts longer than its time-out is aborted (T16)",
+        COORDINATOR,
+        "if each.status is Status.ONGOING and at.wall - each.started_at > each.timeout_ms:",
+        "if each.status is Status.ONGOING and at.wall - each.started_at > 1 << 60:",
+        ("visitors", "eos"),
+    ),
+    Mutant(
+        "end-stable-before-it-is-committed",
+        "what a transaction wrote is stable when its marker is committed, and not before (T2)",
+        PARTITION,
+        "        self._unsettled.append(Unsettled(first, marker_offset))\n",
+        "        self._find_first()\n",
+        PLANS,
+    ),
 )

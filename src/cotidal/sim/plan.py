@@ -309,6 +309,17 @@ PLANS: Final[dict[str, Plan]] = {
             settings=_ROUNDS,
         ),
         Plan(
+            "rolling",
+            "nodes are stopped again as soon as they are back, by whoever restarts all in turn",
+            {"rolling": 1},
+            seconds=16,
+            gap_ms=3_000,
+            acks=(-1, 1),
+            partitions=6,
+            consumers=1,
+            admin_gap_ms=0,
+        ),
+        Plan(
             "lossy-disk",
             "a power cut loses what was not synced, on one node until every ISR is whole again",
             _NETWORK | _SMALL | {"pause": 2, "power-whole": 6},

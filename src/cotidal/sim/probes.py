@@ -136,7 +136,7 @@ SITUATIONS: Final = (
     Situation(ZOMBIE_WRITES, "harsh"),
     Situation(ZOMBIE_FENCED, "harsh"),
     Situation(STALE_PROPOSAL, "harsh"),
-    Situation(INELIGIBLE, "lagging-one"),
+    Situation(INELIGIBLE, "rolling"),
     Situation(DUPLICATE_PARKED, "harsh"),
     Situation(STOPPED_UNDER_LOAD, "harsh"),
     Situation(BROKER_FENCED, "harsh"),

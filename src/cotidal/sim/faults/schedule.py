@@ -226,7 +226,9 @@ class _Draw:
             case "seesaw":
                 return self._seesaw(at_ms)
             case "relapse":
-                return self._relapse(at_ms)
+                return self._relapse(at_ms, "kill")
+            case "rolling":
+                return self._rolling(at_ms)
             case "kill-all":
                 return [self._fall(at_ms, "kill", node) for node in self._up_at]
             case "ebb":
@@ -260,13 +262,27 @@ class _Draw:
         self._up_at[node] = at_ms + for_ms + (STOP_MS if fault == "stop" else 0)
         return Command(at_ms, fault, (node,), 0, for_ms, guard)
 
-    def _relapse(self, at_ms: int) -> list[Command]:
-        """A process that dies again and again, soon after it has come back."""
+    def _relapse(self, at_ms: int, fault: str) -> list[Command]:
+        """A process that dies, or is asked to stop, again and again, soon after it has come back:
+        as it rejoins the ISR."""
         commands = self._down(at_ms, "kill")
         for _ in range(2 + self._below(3) if commands else 0):
             again_ms = self._up_at[commands[0].nodes[0]] + 100 + self._below(RELAPSE_UP_MS)
-            commands.append(self._fall(again_ms, "kill", commands[0].nodes[0]))
+            commands.append(self._fall(again_ms, fault, commands[0].nodes[0]))
         return commands
+
+    def _rolling(self, at_ms: int) -> list[Command]:
+        """A node is stopped again as it rejoins, and of two others one hears late of what the
+        other knows: a leader may want somebody back whom the controller has let go."""
+        commands = self._relapse(at_ms, "stop")
+        if not commands:
+            return []
+        others = [node for node in self._up_at if node != commands[0].nodes[0]]
+        late = others.pop(self._below(len(others)))
+        for_ms = commands[-1].at_ms + STOP_MS - at_ms
+        by_ms = SLOW_LINK_MS // 2 + self._below(SLOW_LINK_MS // 2)
+        return [*(Command(at_ms, "slow-link", (node, late), by_ms, for_ms) for node in others),
+                *commands]  # fmt: skip
 
     def _seesaw(self, at_ms: int) -> list[Command]:
         """Two nodes in turns: whoever comes back finds that the other has just gone."""

@@ -18,6 +18,11 @@ from cotidal.messages.rpc.alter_client_quotas import (
 from cotidal.messages.rpc.alter_configs import AlterableConfig as OldConfig
 from cotidal.messages.rpc.alter_configs import AlterConfigsRequest
 from cotidal.messages.rpc.alter_configs import AlterConfigsResource as OldResource
+from cotidal.messages.rpc.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+)
 from cotidal.messages.rpc.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     ScramCredentialDeletion,
@@ -171,6 +176,9 @@ def _feature(draw: Draw, topic: str) -> Blunder:
 
 
 def _look(draw: Draw, topic: str) -> Blunder:
+    if draw(3) == 0:
+        moved = AlterReplicaLogDir("/nowhere", (AlterReplicaLogDirTopic(topic, (0, 99)),))
+        return Blunder(ApiKey.ALTER_REPLICA_LOG_DIRS, 2, AlterReplicaLogDirsRequest((moved,)))
     if draw(2):
         anybody = ComponentData("client-id", 2, None)
         request = DescribeClientQuotasRequest((anybody,), strict=draw(2) == 0)

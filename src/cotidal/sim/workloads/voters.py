@@ -39,9 +39,12 @@ from cotidal.sim.probes import (
 )
 from cotidal.sim.workloads.client import Client
 from cotidal.sim.world import CONTROLLER_PORT, World
-from cotidal.values import NodeId
+from cotidal.values import NodeId, Uuid
 
 TIMEOUT_MS: Final = 3_000
+ERR_ONE_IN: Final = 5
+NOBODY: Final = NodeId(77)
+NO_SUCH_DISK: Final = Uuid(b"?" * 16)
 
 _DESCRIBE: Final = DescribeQuorumRequest(
     (
@@ -52,6 +55,8 @@ _DESCRIBE: Final = DescribeQuorumRequest(
 )
 
 _RAISE: Final = UpdateFeaturesRequest(feature_updates=(FeatureUpdateKey("kraft.version", 1),))
+_WRONG_LEVELS: Final = (0, 1, 9)
+"""Down, what it may be already, and what nobody supports."""
 
 
 class VoterAdmin(Client):
@@ -80,10 +85,35 @@ class VoterAdmin(Client):
             return
         voters = [voter.replica_id for voter in quorum.current_voters]
         others = [node_id for node_id in self.world.machines if node_id not in voters]
-        if others and (len(voters) <= self._fewest or self.draw(2)):
+        if self.draw(ERR_ONE_IN) == 0:
+            self._err(NodeId(voters[self.draw(len(voters))]))
+        elif others and (len(voters) <= self._fewest or self.draw(2)):
             self._add(others[self.draw(len(others))])
         elif len(voters) > self._fewest:
             self._remove(quorum, self.draw(len(voters)))
+
+    def _err(self, voter: NodeId) -> None:
+        """Each is refused: somebody who votes already, who is not there, who has another disk."""
+        match self.draw(4):
+            case 0:
+                self._add(voter)
+            case 1:
+                listeners = (Listener("CONTROLLER", f"node-{voter}", CONTROLLER_PORT),)
+                add = AddRaftVoterRequest(
+                    self.world.cluster_id, TIMEOUT_MS, NOBODY, NO_SUCH_DISK, listeners
+                )
+                self._ask_wrong(ApiKey.ADD_RAFT_VOTER, 1, add)
+            case 2:
+                remove = RemoveRaftVoterRequest(self.world.cluster_id, voter, NO_SUCH_DISK)
+                self._ask_wrong(ApiKey.REMOVE_RAFT_VOTER, 0, remove)
+            case _:
+                level = _WRONG_LEVELS[self.draw(len(_WRONG_LEVELS))]
+                update = FeatureUpdateKey("kraft.version", level, upgrade_type=1 + self.draw(2))
+                wrong = UpdateFeaturesRequest(feature_updates=(update,))
+                self._ask_wrong(ApiKey.UPDATE_FEATURES, 2, wrong)
+
+    def _ask_wrong(self, key: ApiKey, version: int, request: object) -> None:
+        self.ask(self.anyone(), key, version, request, lambda _: None)
 
     def _add(self, node_id: NodeId) -> None:
         request = AddRaftVoterRequest(
