@@ -107,7 +107,7 @@ def _report(data_file: str) -> float:
         omit=list(NOT_SIMULATED),
         config_file=False,
     )
-    measured.set_option("report:exclude_also", list(UNREACHABLE))
+    measured.set_option("report:exclude_lines", list(UNREACHABLE))
     measured.set_option("report:sort", "-miss")
     measured.load()
     return measured.report(show_missing=True, skip_covered=True, file=sys.stdout)
