@@ -121,7 +121,7 @@ def jars() -> Path:
     """The directory of Kafka's jars, fetched the first time."""
     libs = home() / "libs"
     if not (libs / f"kafka_2.13-{VERSION}.jar").exists():
-        _fetch(libs, _DEPENDENCIES)
+        fetch(libs, _DEPENDENCIES)
     return libs
 
 
@@ -134,18 +134,19 @@ def streams_classpath() -> str:
     """Kafka Streams and what it needs, fetched the first time."""
     libs = home() / "streams"
     if not (libs / f"kafka-streams-{VERSION}.jar").exists():
-        _fetch(libs, _STREAMS)
+        fetch(libs, _STREAMS)
     return f"{libs}/*:{classpath()}"
 
 
-def _fetch(libs: Path, dependencies: Iterable[tuple[str, str, str]]) -> None:
+def fetch(libs: Path, wanted: Iterable[tuple[str, str, str]], *, alone: bool = False) -> None:
+    """Have Maven put these and what they need there; ``alone``: without what they need."""
     maven = shutil.which("mvn")
     if maven is None:
-        raise KafkaMissing(f"Maven is not installed, and Kafka's jars are not in {libs}")
-    print(f"fetching Apache Kafka {VERSION} into {libs}", file=sys.stderr)
+        raise KafkaMissing(f"Maven is not installed, and the jars are not in {libs}")
+    print(f"fetching jars into {libs}", file=sys.stderr)
     libs.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=libs.parent) as work:  # two test workers may fetch at once
-        (Path(work) / "pom.xml").write_text(_pom(dependencies))
+        (Path(work) / "pom.xml").write_text(_pom(wanted, alone=alone))
         fetched = subprocess.run(
             [maven, "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=libs"],
             cwd=work,
@@ -154,15 +155,17 @@ def _fetch(libs: Path, dependencies: Iterable[tuple[str, str, str]]) -> None:
             timeout=FETCH_SECONDS_MAX,
         )
         if fetched.returncode:
-            raise KafkaMissing(f"Maven could not fetch Kafka's jars: {fetched.stdout[-1000:]}")
+            raise KafkaMissing(f"Maven could not fetch jars: {fetched.stdout[-1000:]}")
         if not libs.exists():
             (Path(work) / "libs").rename(libs)
 
 
-def _pom(wanted: Iterable[tuple[str, str, str]]) -> str:
+def _pom(wanted: Iterable[tuple[str, str, str]], *, alone: bool) -> str:
+    nothing = "<exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion>"
+    without = f"<exclusions>{nothing}</exclusions>" if alone else ""
     dependencies = "".join(
         f"<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId>"
-        f"<version>{version}</version></dependency>"
+        f"<version>{version}</version>{without}</dependency>"
         for group, artifact, version in wanted
     )
     return (

@@ -5,7 +5,7 @@ In CPU time, which a busy machine does not change much, for records of 100 bytes
   the decoder, the encoder and the digest alone;
   a task: a topic read or written by the source's and the sink's own classes, on three brokers.
 
-Spark's own share is not measured here, nor the stock connector beside it.
+Spark's own share is not measured here, nor the stock connector beside it: bench/spark_queries.py.
 """
 
 from __future__ import annotations
