@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from cotidal.cli.lab import command
 from cotidal.cli.verb import Failed
+from cotidal.sim.lab.configuration import COMPARED
 from cotidal.sim.plan import PLANS
 
 QUICK = ("--plan", "calm", "--seeds", "1", "--jobs", "1")
@@ -90,3 +91,17 @@ def test_models_are_put_beside_the_real_thing() -> None:
     assert {"log": "majority of 3", "copies": 3, "lost_max": 1}.items() <= told["logs"][0].items()
     assert told["failovers"][0]["zookeeper_model_ms"] == 18_000 + 6 + 5
     assert told["failovers"][0]["kraft_killed_ms"] < 500
+
+
+def test_a_grid_is_drawn_of_configurations_against_plans(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = [COMPARED[0], COMPARED[-1]]
+    monkeypatch.setattr("cotidal.sim.lab.configuration.COMPARED", few)
+    monkeypatch.setitem(PLANS, "mild", PLANS["mild"]._replace(seconds=1))
+    told = said("grid", "--plan", "calm", "--plan", "mild", "--seeds", "1", "--jobs", "1")
+    assert told.startswith("4 runs: availability.svg, loss.svg")
+    loss = (tmp_path / "grid" / "loss.svg").read_text()
+    assert all(each.name.split(",")[0] in loss for each in few)
+    assert loss.count("<title>") == 4
+    assert all(f">{plan}</text>" in loss for plan in ("calm", "mild"))

@@ -89,6 +89,20 @@ def test_a_failing_run_leaves_a_script_that_breaks_the_same_promise(here: Path) 
 
 
 @pytest.mark.usefixtures("reckless")
+def test_every_run_is_a_row_of_a_parquet_file_and_a_promise_has_one_script(here: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is nobody's dependency here")
+    wanted = ("--plan", "calm", "--seed", "7", "--seeds", "2", "--jobs", "1")
+    _, sentence = refused(1, "run", *wanted, "--parquet", "runs.parquet")
+    assert sentence.startswith("2 of 2 runs broke a promise")
+    rows = parquet.read_table(here / "runs.parquet").to_pylist()
+    assert [(row["seed"], row["broken"]) for row in rows] == [
+        (7, "HIGH_WATERMARK_WAITS"),
+        (8, "HIGH_WATERMARK_WAITS"),
+    ]
+    assert [each.name for each in here.glob("*.script")] == ["calm-7.script"]
+
+
+@pytest.mark.usefixtures("reckless")
 def test_shrinking_may_be_turned_off(here: Path) -> None:
     _, sentence = refused(1, "run", "--plan", "calm", "--seed", "7", "--no-shrink")
     assert "`cotidal sim replay --plan calm --seed 7`" in sentence

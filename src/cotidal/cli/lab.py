@@ -6,6 +6,7 @@ Exit status 1 when a row is not what theory says.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 from collections.abc import Callable, Sequence
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from cotidal.cli.engine import engine_named, engine_options
+from cotidal.cli.parquet import write_parquet
 from cotidal.cli.progress import Progress
 from cotidal.cli.table import print_table
 from cotidal.cli.verb import Failed, Verb, VerbGroup, json_option
@@ -21,6 +23,7 @@ from cotidal.cli.verb import Failed, Verb, VerbGroup, json_option
 if TYPE_CHECKING:
     from cotidal.sim.lab.comparison import Row
     from cotidal.sim.lab.configuration import Configuration
+    from cotidal.sim.lab.intervals import Estimate
     from cotidal.sim.plan import Plan
 
 ACKS = {"0": 0, "1": 1, "all": -1}
@@ -72,6 +75,7 @@ def _measuring(function: Decorated) -> Decorated:
         ("acks=1, a hundred seeds", "cotidal sim lab --acks 1 --seeds 100"),
         ("what min ISR 1 risks, told in commands", "cotidal sim lab --min-isr 1 --stories ."),
         ("the usual settings side by side", "cotidal sim lab compare --plot lab.svg"),
+        ("against several plans of faults, as pictures", "cotidal sim lab grid"),
         ("beside a majority log and ZooKeeper", "cotidal sim lab models"),
     ),
 )
@@ -127,6 +131,97 @@ def compare(**given: Any) -> None:
     from cotidal.sim.lab.configuration import COMPARED
 
     _measure(COMPARED, given)
+
+
+@command.command(
+    cls=Verb,
+    examples=(
+        ("loss and availability as pictures", "cotidal sim lab grid --plan ebb --plan harsh"),
+        (
+            "on the executors of a Spark cluster",
+            "cotidal sim lab grid --seeds 1000 --engine spark --master spark://host:7077",
+        ),
+    ),
+)
+@click.option(
+    "--plan", "plan_names", multiple=True, default=("ebb", "mild", "harsh"), show_default=True,
+    help="A column; may be given again.",
+)  # fmt: skip
+@click.option("--seed", type=int, default=1, show_default=True, help="The first seed.")
+@click.option("--seeds", type=click.IntRange(min=1), default=20, show_default=True)
+@click.option("--jobs", type=click.IntRange(min=1), help="Processes; default: cores.")
+@engine_options
+@click.option(
+    "--out", type=click.Path(file_okay=False), default="grid", show_default=True,
+    help="Gets loss.svg, availability.svg and, where pyarrow is, runs.parquet.",
+)  # fmt: skip
+def grid(
+    plan_names: tuple[str, ...],
+    seed: int,
+    seeds: int,
+    jobs: int | None,
+    engine_name: str,
+    master: str,
+    out: str,
+) -> None:
+    """Draw the usual configurations against several plans of faults.
+
+    Two heat maps: of a hundred runs, how many lose acknowledged records; of the time of faults, how
+    much passes without acknowledgements.
+    """
+    from cotidal.cli.sim import plan_named
+    from cotidal.sim.lab import table
+    from cotidal.sim.lab.comparison import compare as compare_all
+    from cotidal.sim.lab.configuration import COMPARED
+
+    plans = [plan_named(name) for name in plan_names]
+    wanted = range(seed, seed + seeds)
+    found: dict[str, list[Row]] = {}
+    with (
+        engine_named(engine_name, jobs, master) as engine,
+        Progress("runs", total=len(plans) * len(COMPARED) * seeds) as progress,
+    ):
+        for plan in plans:
+            fit = [each for each in COMPARED if each.replicas <= plan.nodes]
+            found[plan.name] = compare_all(
+                fit, plan, wanted, engine=engine, on_run=lambda: progress.advance(1)
+            )
+    os.makedirs(out, exist_ok=True)
+    _draw_grid(found, seeds, out)
+    runs = [run for plan in plans for row in found[plan.name] for run in table.flat_runs(row, plan)]
+    if importlib.util.find_spec("pyarrow") is not None:
+        write_parquet(runs, os.path.join(out, "runs.parquet"))
+    click.echo(f"{len(runs):,} runs: {', '.join(sorted(os.listdir(out)))} in {out}")
+    wrong = [
+        sentence
+        for plan in plans
+        for row in found[plan.name]
+        if (sentence := table.contradicts(row, plan))
+    ]
+    if wrong:
+        raise Failed("; ".join(wrong))
+
+
+def _draw_grid(found: dict[str, list[Row]], seeds: int, out: str) -> None:
+    from cotidal.cli.heat_map import Square, heat_map, shade
+
+    note = f"cotidal sim lab grid: {seeds} runs of each, the same faults in every line of a column"
+    pictures: dict[str, tuple[str, Callable[[Row], Estimate | None]]] = {
+        "loss": ("Runs that lose acknowledged records, %", lambda row: row.losing_runs),
+        "availability": ("Time without acknowledgements, %", lambda row: row.unavailable_ppm),
+    }
+    for name, (title, measure) in pictures.items():
+        lines: dict[str, dict[str, Square]] = {}
+        for plan, rows in found.items():
+            for row in rows:
+                estimate = measure(row)
+                line = lines.setdefault(row.configuration.name, {})
+                if estimate is not None and row.runs:
+                    value, low, high = (part / 10_000 for part in estimate)
+                    told = f"{value:.1f} % [{low:.1f}..{high:.1f}]"
+                    line[plan] = Square(shade(0.7 * value / 100), told, f"{value:.1f}")
+        with open(os.path.join(out, f"{name}.svg"), "w", encoding="utf-8") as file:
+            file.write(heat_map(lines, list(found), title=title, note=note))
 
 
 @command.command(
@@ -233,15 +328,7 @@ def _write(rows: Sequence[Row], faults: Plan, given: dict[str, Any]) -> None:
         with open(given["rows"], "w", encoding="utf-8") as file:
             file.writelines(json.dumps(run) + "\n" for run in flat)
     if given["parquet"]:
-        try:
-            import pyarrow  # type: ignore[import-not-found,import-untyped,unused-ignore]
-            import pyarrow.parquet  # type: ignore[import-not-found,import-untyped,unused-ignore]
-        except ImportError:
-            raise Failed(
-                "--parquet needs pyarrow, which is not installed: `pip install pyarrow`, or take"
-                " --rows"
-            ) from None
-        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(flat), given["parquet"])
+        write_parquet(flat, given["parquet"])
     if given["plot"]:
         title = "What settings keep, and what it costs, under the same faults"
         note = (

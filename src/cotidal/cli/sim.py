@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 import os
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from cotidal.cli.engine import engine_named, engine_options
 from cotidal.cli.explore import explore
 from cotidal.cli.lab import command as lab
+from cotidal.cli.parquet import write_parquet
 from cotidal.cli.progress import Progress
 from cotidal.cli.serve import serve
 from cotidal.cli.tally import Tally, tally
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from cotidal.sim.plan import Plan
     from cotidal.sim.run import Outcome
     from cotidal.sim.script import Script
+    from cotidal.sim.shrink import Shrunk
 
 FAILURES_TOLD = 5
 TRIES_BY_ITSELF = 60
@@ -85,14 +87,17 @@ command.add_command(tally)
     "shrinks",
     default=True,
     show_default=True,
-    help="Make a small script of the first failure.",
+    help="Make a small script of the first failure of each promise.",
 )
 @click.option(
     "--out",
     type=click.Path(file_okay=False, exists=True),
     default=".",
     show_default=True,
-    help="Where the script is written.",
+    help="Where scripts are written.",
+)
+@click.option(
+    "--parquet", type=click.Path(dir_okay=False), help="Every run as a row; needs pyarrow."
 )
 @click.option(
     "--tally",
@@ -112,45 +117,46 @@ def run(
     master: str,
     shrinks: bool,
     out: str,
+    parquet: str | None,
     tally_path: str | None,
     commit: str,
     as_json: bool,
 ) -> None:
-    """Run seeds of a plan; make a small script of the first failure."""
+    """Run seeds of a plan; make a small script of each promise's first failure."""
     from cotidal.sim import report
-    from cotidal.sim.campaign import campaign
-    from cotidal.sim.script import of_seed
+    from cotidal.sim.campaign import campaign, shrunk
 
     plan = plan_named(plan_name if workload is None else f"{plan_name}+{workload}")
-    begun = time.monotonic()
-    with (
-        engine_named(engine_name, jobs, master) as engine,
-        Progress("runs", total=seeds) as progress,
-        Tally(tally_path, commit) as written,
-    ):
+    with engine_named(engine_name, jobs, master) as engine:
+        begun = time.monotonic()
+        rows: list[dict[str, Any]] = []
+        with Progress("runs", total=seeds) as progress, Tally(tally_path, commit) as written:
 
-        def on_outcome(outcome: Outcome) -> None:
-            written.add(outcome)
-            progress.advance(1)
+            def on_outcome(outcome: Outcome) -> None:
+                written.add(outcome)
+                if parquet is not None:
+                    rows.append(report.flat(outcome))
+                progress.advance(1)
 
-        found = campaign(range(seed, seed + seeds), plan, engine=engine, on_outcome=on_outcome)
-    took = time.monotonic() - begun
-    if as_json:
-        told = found._asdict() | {"failures": [each._asdict() for each in found.failures]}
-        click.echo(json.dumps(told))
-    else:
-        for outcome in found.failures[:FAILURES_TOLD]:
-            for line in report.failure(outcome):
+            found = campaign(range(seed, seed + seeds), plan, engine=engine, on_outcome=on_outcome)
+        if parquet is not None:
+            write_parquet(sorted(rows, key=lambda row: row["seed"]), parquet)
+        if as_json:
+            told = found._asdict() | {"failures": [each._asdict() for each in found.failures]}
+            click.echo(json.dumps(told))
+        else:
+            for outcome in found.failures[:FAILURES_TOLD]:
+                for line in report.failure(outcome):
+                    click.echo(line)
+            for line in report.summary(found, time.monotonic() - begun):
                 click.echo(line)
-        for line in report.summary(found, took):
-            click.echo(line)
-    if not found.failures:
-        return
-    first = found.failures[0].seed
-    again = f"--plan {plan.name} --seed {first}"
-    if shrinks:
-        again = os.path.join(out, f"{plan.name}-{first}.script")
-        _shrink(of_seed(first, plan), TRIES_BY_ITSELF, again, quiet=as_json)
+        if not found.failures:
+            return
+        again = f"--plan {plan.name} --seed {found.failures[0].seed}"
+        if shrinks:
+            small = shrunk(found.failures, engine=engine, tries=TRIES_BY_ITSELF)
+            scripts = [_keep(each, out, quiet=as_json) for each in small]
+            again = scripts[0]
     raise Failed(
         f"{len(found.failures)} of {found.runs} runs broke a promise; see the first again with"
         f" `cotidal sim replay {again}`"
@@ -272,16 +278,30 @@ def shrink(file: str | None, plan_name: str, seed: int | None, tries: int, out: 
         raise Failed("every promise held: there is nothing to shrink")
 
 
-def _shrink(script: Script, tries: int, out: str, *, quiet: bool = False) -> bool:
+def _shrink(script: Script, tries: int, out: str) -> bool:
     """False if nothing is wrong with it."""
-    from cotidal.sim import report
-    from cotidal.sim.script import write_script
     from cotidal.sim.shrink import shrink as shrink_once
 
     with Progress("runs tried") as progress:
         found = shrink_once(script, tries=tries, on_try=lambda: progress.advance(1))
     if found is None:
         return False
+    _write(found, out, quiet=False)
+    return True
+
+
+def _keep(found: Shrunk, directory: str, *, quiet: bool) -> str:
+    """In a file named after its run."""
+    name = f"{found.script.plan.name}-{found.script.seed}.script"
+    path = os.path.join(directory, name)
+    _write(found, path, quiet=quiet)
+    return path
+
+
+def _write(found: Shrunk, out: str, *, quiet: bool) -> None:
+    from cotidal.sim import report
+    from cotidal.sim.script import write_script
+
     text = write_script(found.script, tuple(report.finding(found.outcome)))
     with open(out, "w", encoding="utf-8") as file:
         file.write(text)
@@ -291,7 +311,6 @@ def _shrink(script: Script, tries: int, out: str, *, quiet: bool = False) -> boo
             f"{found.commands_before} commands became {len(found.script.schedule)} in {found.tries}"
             f" runs; written to {out}"
         )
-    return True
 
 
 command.add_command(lab, "lab")

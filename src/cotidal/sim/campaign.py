@@ -2,13 +2,13 @@
 
 A seed is a run (run.py), done wherever an engine takes it (engine.py). Outcomes come back as they
 end and are told as they come; the summary names every broken promise with the smallest seed that
-broke it.
+broke it. Its failures are made small where it ran.
 """
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from time import process_time
 from typing import NamedTuple
 
@@ -16,6 +16,8 @@ from cotidal.sim.engine import Engine, Here
 from cotidal.sim.plan import Plan, plan_named
 from cotidal.sim.probes import Tally
 from cotidal.sim.run import Outcome, run
+from cotidal.sim.script import of_seed
+from cotidal.sim.shrink import Shrunk, shrink
 
 
 class Summary(NamedTuple):
@@ -72,6 +74,25 @@ def campaign(
         tally.seen,
         tally.missed(plan.name),
     )
+
+
+def shrunk(
+    failures: Iterable[Outcome], *, engine: Engine | None = None, tries: int
+) -> Iterator[Shrunk]:
+    """The first failure of each promise, with all left out that it does not take."""
+    first: dict[str | None, Outcome] = {}
+    for outcome in failures:
+        first.setdefault(outcome.broken, outcome)
+    tasks = [(outcome.seed, outcome.plan, tries) for outcome in first.values()]
+    found = [each for each in (engine or Here()).map(_shrunk, tasks) if each is not None]
+    return iter(sorted(found, key=lambda each: each.script.seed))
+
+
+def _shrunk(task: tuple[int, str, int]) -> Shrunk | None:
+    seed, name, tries = task
+    plan = plan_named(name)
+    assert plan is not None, name
+    return shrink(of_seed(seed, plan), tries=tries)
 
 
 def _run(task: tuple[int, str]) -> tuple[Outcome, float]:

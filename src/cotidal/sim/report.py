@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
@@ -27,6 +28,13 @@ def finding(outcome: Outcome) -> Iterator[str]:
     yield f"{outcome.broken}: {promise}"
     yield f"  found    {outcome.sentence[:SENTENCE_SHOWN]}"
     yield f"  at       {since / 1e6:.3f} s, after {outcome.steps:,} steps of nodes"
+
+
+def flat(outcome: Outcome) -> dict[str, str | int | None]:
+    """One object, one level; situations that were seen as JSON."""
+    fields = outcome._asdict()
+    del fields["trace"]
+    return fields | {"seen": json.dumps(outcome.seen, sort_keys=True)}
 
 
 def story(outcome: Outcome, lines: int) -> Iterator[str]:
