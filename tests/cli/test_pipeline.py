@@ -28,6 +28,7 @@ def bootstrap() -> object:
         (("audit", "--data", "nowhere"), 1, "there is no directory nowhere"),
         (("health",), 1, "set cotidal.events.enable=true"),
         (("health", "--follow"), 2, "--follow needs --out"),
+        (("health", "--publish"), 2, "--publish goes with --follow"),
         (("archive", "--out", "x"), 2, "name a topic, or --merge"),
         (("archive", "nowhere", "--out", "x"), 1, "topic 'nowhere' does not exist"),
         (("restore", "nowhere", "--from", "x"), 1, "topic 'nowhere' does not exist"),

@@ -187,7 +187,12 @@ def tell(report: Report) -> None:
     cls=Verb,
     examples=(
         ("all that is known", "cotidal pipeline run health"),
+        ("as a picture", "cotidal pipeline run health --plot health.svg"),
         ("windows as they end, into Parquet", "cotidal pipeline run health --follow --out health"),
+        (
+            "and into a topic, for the console's page",
+            "cotidal pipeline run health --follow --out health --publish",
+        ),
     ),
 )
 @click.option("--follow", is_flag=True, help="Go on, window by window, until Ctrl-C.")
@@ -195,11 +200,20 @@ def tell(report: Report) -> None:
     "--out", type=click.Path(file_okay=False), help="With --follow: windows, and how far it got."
 )
 @click.option("--window", default="10 seconds", show_default=True, help="With --follow.")
+@click.option("--publish", is_flag=True, help="With --follow: also to the topic __cotidal_health.")
+@click.option("--plot", type=click.Path(dir_okay=False), help="Partitions by window, as SVG.")
 @master_option
 @bootstrap_option
 @json_option
 def health(
-    follow: bool, out: str | None, window: str, master: str, bootstrap: str, as_json: bool
+    follow: bool,
+    out: str | None,
+    window: str,
+    publish: bool,
+    plot: str | None,
+    master: str,
+    bootstrap: str,
+    as_json: bool,
 ) -> None:
     """Tell how replication has fared, from the topic __cotidal_events.
 
@@ -210,19 +224,28 @@ def health(
 
     if follow and out is None:
         raise Failed("--follow needs --out, where it keeps how far it has got", status=2)
+    if publish and not follow:
+        raise Failed("--publish goes with --follow: rows are added as windows end", status=2)
     with Cluster(bootstrap) as cluster:
         found = cluster.metadata([TOPIC]).topic(TOPIC)
         if found is None or not found.partitions:
             raise Failed(f"there is no topic {TOPIC}: set cotidal.events.enable=true")
     with spark_session("health", master) as spark:
         from cotidal.spark import health as pipeline
+        from cotidal.spark import health_stream
 
         if out is not None and follow:
             show = print_windows_json if as_json else print_windows
             with suppress(KeyboardInterrupt):
-                pipeline.follow(spark, bootstrap, out, window=window, on_windows=show)
+                into = health_stream.TOPIC if publish else None
+                health_stream.Follower(spark, bootstrap, out, into, window, show).run()
             return
         told = pipeline.so_far(spark, bootstrap)
+        if plot is not None:
+            from cotidal.cli.health_map import health_map
+
+            with open(plot, "w", encoding="utf-8") as file:
+                file.write(health_map(pipeline.by_window(spark, bootstrap, window)))
     if as_json:
         print_json(
             {

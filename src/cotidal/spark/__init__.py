@@ -14,7 +14,8 @@
 and what is made of them (docs/pipelines.md):
 
   audit/         do all replicas of a partition hold the same?
-  health         how replication has fared, from the brokers' events
+  health         how replication has fared, from the brokers' events; health_stream: as it goes on
+  flags          what of that deserves one
   archive        topics as Parquet files
   engine         simulated runs on executors
   query_runs     streaming queries, run to their end
