@@ -33,7 +33,7 @@ PENDING: Final[Mapping[str, str]] = {
     "controller.socket.timeout.ms": _NOT_YET,
     "initial.broker.registration.timeout.ms": _NOT_YET,
     "request.timeout.ms": _NOT_YET,
-    "replica.fetch.*": _NOT_YET,
+    "replica.fetch.backoff.ms": "pauses begin short and grow to a second",
     "replica.socket.*": _NOT_YET,
     "controlled.shutdown.enable": _NOT_YET,
     "max.connection.creation.rate": "connections are bounded in number, not in their rate",

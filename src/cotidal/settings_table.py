@@ -362,8 +362,9 @@ _REPLICATION_ROWS: Final = (
             "leaves the ISR. Kafka: 30000.", _POSITIVE),
     Setting("replica.fetch.max.bytes", _I, "1048576", "Bytes a follower asks of one partition.",
             _NOT_NEGATIVE),
-    Setting("replica.fetch.wait.max.ms", _I, "500", "Longest wait of a follower's fetch.",
-            _NOT_NEGATIVE),
+    Setting("replica.fetch.wait.max.ms", _I, "500", "Longest wait of a follower's fetch; four "
+            "times as long, but at most a quarter of replica.lag.time.max.ms, where nothing "
+            "happens.", _NOT_NEGATIVE),
     Setting("replica.fetch.min.bytes", _I, "1", "Fewest bytes a follower waits for.",
             _NOT_NEGATIVE),
     Setting("replica.fetch.response.max.bytes", _I, "10485760", "Bytes a follower asks of a "

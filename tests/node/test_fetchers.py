@@ -14,6 +14,7 @@ from cotidal.messages.rpc.fetch import (
 from cotidal.node import fetchers
 from cotidal.node.effects import Call
 from cotidal.node.hosting import Hosted
+from cotidal.node.replica_sessions import Terms
 from cotidal.node.state import NodeState
 from cotidal.values import BrokerEpoch, LeaderEpoch, NodeId, Offset, TopicPartition
 
@@ -169,3 +170,32 @@ def test_after_a_lost_call_everything_is_said() -> None:
     fetchers.on_fetch_failed(state, under_way)
     state.fetch_due[LEADER] = None
     assert said(state).session_epoch == 0
+
+
+def test_a_fetch_waits_longer_after_an_answer_that_told_nothing() -> None:
+    state, first, _ = asking()
+    told(state, marks(0, 0), marks(1, 0))
+    assert said(state).max_wait_ms == 500, "there were marks"
+    told_nothing(state)
+    assert said(state).max_wait_ms == 2_000
+    told(state, marks(0, 3))
+    assert said(state).max_wait_ms == 500
+    told_nothing(state)
+    first.replica.end_offset = first.replica.next_offset = Offset(4)
+    assert said(state).max_wait_ms == 500, "what it asks is new, and its marks are to be heard"
+
+
+def test_a_follower_asks_for_what_the_settings_say() -> None:
+    state, _, _ = asking()
+    state.fetch_terms = Terms(90, 360, 2, 3_000, 1_000)
+    told(state, marks(0, 0), marks(1, 0))
+    request = said(state)
+    assert (request.max_wait_ms, request.min_bytes, request.max_bytes) == (90, 2, 3_000)
+    told(state, marks(0, 3), session_id=0)
+    (topic,) = said(state).topics
+    assert {each.partition_max_bytes for each in topic.partitions} == {1_000}
+
+
+def told_nothing(state: NodeState) -> None:
+    (under_way,) = state.fetches_under_way[LEADER]
+    fetchers.on_fetch_answered(state, under_way, FetchResponse(session_id=77))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cotidal.core.partition.follower import Question
-from cotidal.node.replica_sessions import EPOCH_MAX, Put, ReplicaSession, Wording
+from cotidal.node.replica_sessions import EPOCH_MAX, Put, ReplicaSession, Wording, terms
 from cotidal.values import BrokerEpoch, LeaderEpoch, Offset, TopicPartition, Uuid
 
 ID = Uuid(b"topic id of 16 b")
@@ -20,7 +20,7 @@ def begun() -> tuple[ReplicaSession, dict[TopicPartition, Put]]:
     """A session whose first fetch was answered."""
     session = ReplicaSession()
     asked = {A: put(0), B: put(5)}
-    session.on_answered(session.word(asked, ME), session_id=77)
+    session.on_answered(session.word(asked, ME), session_id=77, has_news=True)
     return session, asked
 
 
@@ -40,7 +40,7 @@ def test_then_only_what_has_changed_is_named_and_what_is_not_asked_for_is_forgot
 def test_a_leader_that_gives_no_session_is_told_everything_every_time() -> None:
     session = ReplicaSession()
     asked = {A: put(0)}
-    session.on_answered(session.word(asked, ME), session_id=0)
+    session.on_answered(session.word(asked, ME), session_id=0, has_news=True)
     assert session.word(asked, ME) == Wording(0, 0, asked, {})
 
 
@@ -60,13 +60,13 @@ def test_after_a_failure_everything_is_said_and_the_old_session_is_named() -> No
     session.end()
     full = session.word(asked, ME)
     assert full == Wording(77, 0, asked, {})
-    session.on_answered(full, session_id=78)
+    session.on_answered(full, session_id=78, has_news=True)
     assert session.word(asked, ME) == Wording(78, 1, {}, {})
 
 
 def test_an_answer_of_another_session_ends_this_one() -> None:
     session, asked = begun()
-    session.on_answered(session.word(asked, ME), session_id=0)
+    session.on_answered(session.word(asked, ME), session_id=0, has_news=True)
     assert session.word(asked, ME).is_full
 
 
@@ -75,3 +75,24 @@ def test_epochs_of_a_session_begin_again_at_one() -> None:
     session._epoch = EPOCH_MAX
     assert session.word(asked, ME).session_epoch == EPOCH_MAX
     assert session.word(asked, ME).session_epoch == 1
+
+
+def waits(*, wait_ms: int, lag_ms: int) -> tuple[int, int]:
+    """Of a follower with these settings: usually, and where nothing happens."""
+    given = {"replica.fetch.wait.max.ms": wait_ms, "replica.lag.time.max.ms": lag_ms}
+    agreed = terms(lambda name: given.get(name, 1))
+    return agreed.wait_ms, agreed.quiet_wait_ms
+
+
+def test_where_nothing_happens_a_fetch_waits_longer_but_far_less_than_a_replica_may_lag() -> None:
+    assert waits(wait_ms=500, lag_ms=10_000) == (500, 2_000)
+    assert waits(wait_ms=500, lag_ms=4_000) == (500, 1_000)
+    assert waits(wait_ms=500, lag_ms=1_000) == (500, 500)
+
+
+def test_a_session_that_has_ended_is_not_quiet() -> None:
+    session, asked = begun()
+    session.on_answered(session.word(asked, ME), session_id=77, has_news=False)
+    assert session.is_quiet
+    session.end()
+    assert not session.is_quiet

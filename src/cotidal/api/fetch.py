@@ -63,6 +63,7 @@ def replica_request(
     node_id: NodeId,
     broker_epoch: BrokerEpoch,
     max_wait_ms: int,
+    min_bytes: int,
     max_bytes: int,
     partition_max_bytes: int,
 ) -> FetchRequest:
@@ -85,7 +86,7 @@ def replica_request(
     return FetchRequest(
         replica_state=ReplicaState(node_id, broker_epoch),
         max_wait_ms=max_wait_ms,
-        min_bytes=1,
+        min_bytes=min_bytes,
         max_bytes=max_bytes,
         session_id=session_id,
         session_epoch=session_epoch,

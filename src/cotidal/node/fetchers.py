@@ -50,16 +50,12 @@ from cotidal.values import (
 
 UNDER_WAY_MAX: Final = 2
 LANES: Final = ("fetch-0", "fetch-1")
-WAIT_MAX_MS: Final = 500
-"""replica.fetch.wait.max.ms."""
 TIMEOUT_MS: Final = 3_000
 """A leader that is silent for this long is asked anew; it may be gone."""
+ANSWER_MS: Final = 1_000
+"""What an answer may take longer than it was asked to wait, however long that is."""
 RETRY_MS: Final = 50
 """After a lost or refused connection. The metadata will tell if the leader has moved."""
-MAX_BYTES: Final = 10 * 1024 * 1024
-"""replica.fetch.response.max.bytes."""
-PARTITION_MAX_BYTES: Final = 1024 * 1024
-"""replica.fetch.max.bytes."""
 SESSION_LOST: Final = (
     ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
     ErrorCode.INVALID_FETCH_SESSION_EPOCH,
@@ -138,7 +134,8 @@ def on_fetch_answered(state: NodeState, asked: FetchCall, response: FetchRespons
     state.fetch_due[asked.leader] = None
     error = ErrorCode(response.error_code)
     if error is ErrorCode.NONE:
-        asked.session.on_answered(asked.wording, response.session_id)
+        has_news = bool(response.responses)
+        asked.session.on_answered(asked.wording, response.session_id, has_news=has_news)
     else:
         asked.session.end()
         if error in SESSION_LOST and not asked.wording.is_full:
@@ -248,6 +245,8 @@ def _ask(state: NodeState, leader: NodeId) -> None:
     session = state.replica_sessions.setdefault((leader, lane), ReplicaSession())
     asked = FetchCall(leader, lane, questions, session, state.controller.broker_epoch)
     under_way.append(asked)
+    is_quiet = session.is_quiet and not asked.wording.named  # a new question has its marks to hear
+    wait_ms = state.fetch_terms.quiet_wait_ms if is_quiet else state.fetch_terms.wait_ms
     calls.call(
         state,
         leader,
@@ -255,13 +254,14 @@ def _ask(state: NodeState, leader: NodeId) -> None:
         lane=lane,
         api=ApiKey.FETCH,
         version=api.REPLICA_VERSION,
-        message=_request(state, asked.wording),
-        timeout_ms=TIMEOUT_MS,
+        message=_request(state, asked.wording, wait_ms),
+        timeout_ms=max(TIMEOUT_MS, wait_ms + ANSWER_MS),
         owner=asked,
     )
 
 
-def _request(state: NodeState, wording: Wording) -> FetchRequest:
+def _request(state: NodeState, wording: Wording, wait_ms: int) -> FetchRequest:
+    terms = state.fetch_terms
     return api.replica_request(
         [(put.topic_id, at.partition, put.question) for at, put in wording.named.items()],
         [(topic_id, at.partition) for at, topic_id in wording.forgotten.items()],
@@ -269,9 +269,10 @@ def _request(state: NodeState, wording: Wording) -> FetchRequest:
         session_epoch=wording.session_epoch,
         node_id=state.config.node_id,
         broker_epoch=state.controller.broker_epoch,
-        max_wait_ms=WAIT_MAX_MS,
-        max_bytes=MAX_BYTES,
-        partition_max_bytes=PARTITION_MAX_BYTES,
+        max_wait_ms=wait_ms,
+        min_bytes=terms.min_bytes,
+        max_bytes=terms.max_bytes,
+        partition_max_bytes=terms.partition_max_bytes,
     )
 
 

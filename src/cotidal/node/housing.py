@@ -131,10 +131,6 @@ def on_failed(state: NodeState, asked: HousingCall) -> None:
     _again(state, asked.partitions)
 
 
-def next_deadline(state: NodeState) -> Millis | None:
-    return state.housing_retry_at if state.housing_due else None
-
-
 def _again(state: NodeState, partitions: tuple[TopicPartition, ...]) -> None:
     state.housing_retry_at = Millis(state.now + RETRY_MS)
     for partition in partitions:

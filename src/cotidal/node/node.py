@@ -214,18 +214,19 @@ class Node:
                 housekeeping.next_deadline(state),
                 chronicle.next_deadline(state),
             )
+        # After every turn of a broker: what has nothing to wait for is not asked.
         return _earliest(
             state.control_deadline,
-            fetch.next_deadline(state),
-            acks.next_deadline(state),
+            fetch.next_deadline(state) if state.deadlines else None,
+            acks.next_deadline(state) if state.parked_produces else None,
             lifecycle.next_deadline(state),
-            enrolment.next_deadline(state),
+            enrolment.next_deadline(state) if state.enrolment.is_due else None,
             proposals.next_deadline(state),
             coordinators.next_deadline(state),
-            transactions.next_deadline(state),
-            verification.next_deadline(state),
-            housing.next_deadline(state),
-            quotas.next_deadline(state),
+            state.markers.retry_at,
+            verification.next_deadline(state) if state.postponed else None,
+            state.housing_retry_at if state.housing_due else None,
+            quotas.next_deadline(state) if state.quotas.muted else None,
             state.fetcher_wake,
         )
 

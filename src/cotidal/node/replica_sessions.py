@@ -10,10 +10,14 @@ follower has been told nothing yet of a partition that the leader takes for know
 another epoch than before), the session is over; and whenever the follower has registered anew, for
 what one incarnation has said is not to be taken for the word of another. The next fetch is a full
 one, then, and names the session that it replaces. That is always right, and merely longer.
+
+After an answer that told nothing at all, the next fetch waits longer: records end it in any case,
+and of a high watermark that moves later than that there is no hurry to hear.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from cotidal.core.partition.follower import Question
@@ -21,6 +25,33 @@ from cotidal.values import NO_BROKER_EPOCH, BrokerEpoch, TopicPartition, Uuid
 
 NO_SESSION: Final = 0
 EPOCH_MAX: Final = 0x7FFFFFFF
+QUIET_WAITS: Final = 4
+"""So many times as long does a fetch wait where nothing happens: a quarter of what three idle
+brokers did was such fetches."""
+
+
+class Terms(NamedTuple):
+    """What a follower asks for with every fetch: the settings replica.fetch.*."""
+
+    wait_ms: int
+    quiet_wait_ms: int
+    """After an answer that told nothing. A small part of replica.lag.time.max.ms: the leader counts
+    from the last fetch how long a follower has not been level with it."""
+    min_bytes: int
+    max_bytes: int
+    partition_max_bytes: int
+
+
+def terms(number: Callable[[str], int]) -> Terms:
+    wait_ms = number("replica.fetch.wait.max.ms")
+    longest_ms = number("replica.lag.time.max.ms") // QUIET_WAITS
+    return Terms(
+        wait_ms,
+        max(wait_ms, min(QUIET_WAITS * wait_ms, longest_ms)),
+        number("replica.fetch.min.bytes"),
+        number("replica.fetch.response.max.bytes"),
+        number("replica.fetch.max.bytes"),
+    )
 
 
 class Put(NamedTuple):
@@ -46,7 +77,7 @@ class Wording(NamedTuple):
 
 
 class ReplicaSession:
-    __slots__ = ("_broker_epoch", "_epoch", "_id", "_known")
+    __slots__ = ("_broker_epoch", "_epoch", "_id", "_known", "is_quiet")
 
     def __init__(self) -> None:
         self._broker_epoch = NO_BROKER_EPOCH
@@ -56,6 +87,8 @@ class ReplicaSession:
         """Of the next fetch; 0: a full one."""
         self._known: dict[TopicPartition, Put] = {}
         """What the leader takes for asked."""
+        self.is_quiet = False
+        """The last answer told nothing."""
 
     def word(self, asked: dict[TopicPartition, Put], broker_epoch: BrokerEpoch) -> Wording:
         """How to ask just for these. The fetch is taken for sent: see ``end``."""
@@ -72,8 +105,9 @@ class ReplicaSession:
         self._epoch = 1 if epoch == EPOCH_MAX else epoch + 1
         return Wording(self._id, epoch, named, forgotten)
 
-    def on_answered(self, wording: Wording, session_id: int) -> None:
+    def on_answered(self, wording: Wording, session_id: int, *, has_news: bool) -> None:
         """The leader has answered without an error for the whole."""
+        self.is_quiet = not has_news
         if wording.is_full:
             self._id = session_id
             self._epoch = 0 if session_id == NO_SESSION else 1
@@ -83,6 +117,7 @@ class ReplicaSession:
     def end(self) -> None:
         """The next fetch is a full one."""
         self._epoch = 0
+        self.is_quiet = False
 
 
 def _is_news(put: Put, before: Put | None) -> bool:

@@ -20,6 +20,7 @@ from cotidal.node.effects import Call, CallToken, Effect, Endpoint, PersistToken
 from cotidal.node.events import ConnectionId
 from cotidal.node.hosting import Hosted
 from cotidal.node.rate import Throttle
+from cotidal.node.replica_sessions import ReplicaSession, terms
 from cotidal.node.sessions import FetchSessions
 from cotidal.node.tally import Tally
 from cotidal.settings import Value, effective
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from cotidal.node.producer_ids import ProducerIds
     from cotidal.node.quorum import QuorumDuty
     from cotidal.node.quotas import Quotas
-    from cotidal.node.replica_sessions import ReplicaSession
     from cotidal.node.transactions import Markers
     from cotidal.node.verification import Postponed
 
@@ -123,6 +123,7 @@ class NodeState:
         "fetch_bytes_max",
         "fetch_due",
         "fetch_sequence",
+        "fetch_terms",
         "fetcher_wake",
         "fetches_under_way",
         "followed",
@@ -206,6 +207,7 @@ class NodeState:
         self.selects_by_rack = isinstance(selector, str) and selector.endswith(RACK_AWARE)
         self.leader_throttle = _throttle(config.settings, "leader.replication.throttled.rate")
         self.follower_throttle = _throttle(config.settings, "follower.replication.throttled.rate")
+        self.fetch_terms = terms(config.number)
         self.fenced_since: dict[NodeId, Millis] = {}
         """When this node learnt that a broker is fenced."""
         self.reads: dict[ReadToken, object] = {}

@@ -100,10 +100,6 @@ def on_ticked(state: NodeState) -> None:
         markers.due = True
 
 
-def next_deadline(state: NodeState) -> Millis | None:
-    return state.markers.retry_at
-
-
 def pump(state: NodeState) -> None:
     """At the end of a step: one request to each leader that has none under way."""
     markers = state.markers
