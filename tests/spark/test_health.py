@@ -169,7 +169,7 @@ def test_a_stream_keeps_and_publishes_windows_and_flags(
 ) -> None:
     events, into = new_topic(), new_topic()
     leaves = [of("isr_shrunk", each, removed=[2], isr=[1]) for each in (1, 20, 40)]
-    leads = sample(41) | {"leads": 9, "ack_ms": [1, 2]}, sample(41) | {"teller": 2}
+    leads = sample(41) | {"leads": 20, "ack_ms": [1, 2]}, sample(41) | {"teller": 2}
     later = of("isr_expanded", 3_000, added=[2], isr=[1, 2])  # the windows before it are over
     write(events, [json.dumps(each).encode() for each in (*leaves, *leads, later)])
     seen: list[Any] = []
