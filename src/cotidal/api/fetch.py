@@ -35,6 +35,11 @@ FOLLOWERS_SERVE_SINCE: Final = 11
 REPLICA_VERSION: Final = 17
 """In which nodes of a cluster fetch from each other."""
 
+_new: Final = tuple.__new__
+_NOTHING_ASTRAY: Final = PartitionData()[5:8]
+"""No divergence, no other leader, no snapshot."""
+_NOTHING_MORE: Final = FetchPartition()[6:]
+
 
 def uses_topic_ids(version: int) -> bool:
     return version >= TOPIC_IDS_SINCE
@@ -71,14 +76,7 @@ def replica_request(
     by_topic: dict[Uuid, list[FetchPartition]] = {}
     for topic_id, partition, put in asked:
         by_topic.setdefault(topic_id, []).append(
-            FetchPartition(
-                partition=partition,
-                current_leader_epoch=put.leader_epoch,
-                fetch_offset=put.offset,
-                last_fetched_epoch=put.last_fetched_epoch,
-                log_start_offset=put.start_offset,
-                partition_max_bytes=partition_max_bytes,
-            )
+            _new(FetchPartition, (partition, *put, partition_max_bytes, *_NOTHING_MORE))
         )
     left: dict[Uuid, list[int]] = {}
     for topic_id, partition in forgotten:
@@ -121,16 +119,12 @@ def partition_read(
     aborted: tuple[AbortedTransaction, ...] | None = None,
 ) -> PartitionData:
     """``aborted``: what a read_committed consumer is to leave out; None for any other."""
-    return PartitionData(
-        partition_index=partition,
-        high_watermark=high_watermark,
-        last_stable_offset=last_stable_offset,
-        log_start_offset=log_start_offset,
-        aborted_transactions=None
-        if aborted is None
-        else tuple(Aborted(each.producer_id, each.first_offset) for each in aborted),
-        records=Batches((), data) if data else NO_BATCHES,
-    )
+    told = None
+    if aborted is not None:
+        told = tuple([Aborted(each.producer_id, each.first_offset) for each in aborted])
+    records = _new(Batches, ((), data, None, False, ())) if data else NO_BATCHES
+    marks = (high_watermark, last_stable_offset, log_start_offset)
+    return _new(PartitionData, (partition, 0, *marks, *_NOTHING_ASTRAY, told, -1, records))
 
 
 def partition_diverged(
@@ -173,10 +167,10 @@ def partition_nearer(
 def response(
     topics: list[tuple[str, Uuid, list[PartitionData]]], *, session_id: int
 ) -> FetchResponse:
-    return FetchResponse(
-        session_id=session_id,
-        responses=tuple(
-            FetchableTopicResponse(topic=name, topic_id=topic_id, partitions=tuple(partitions))
+    responses = tuple(
+        [
+            _new(FetchableTopicResponse, (name, topic_id, tuple(partitions)))
             for name, topic_id, partitions in topics
-        ),
+        ]
     )
+    return _new(FetchResponse, (0, 0, session_id, responses, ()))

@@ -248,7 +248,7 @@ class Log:
             buffers += parts
             position += size
         self._write(buffers, pieces[first:] if first else pieces)
-        return Appended(self._end, rolled)
+        return tuple.__new__(Appended, (self._end, rolled))
 
     def roll(self, now_wall: WallMillis) -> None:
         """Begin another segment, unless nothing is in the active one."""

@@ -24,6 +24,7 @@ unpack_front: Final = Struct(">qiibIhi").unpack_from
 """base offset, length, leader epoch, magic, crc, attributes, last offset delta"""
 
 _NO_END: Final = 1 << 62
+_new: Final = tuple.__new__
 
 
 class Front(NamedTuple):
@@ -58,23 +59,24 @@ class Found(NamedTuple):
 
 def front_at(data: bytes | memoryview, at: int) -> Front:
     base, length, epoch, magic, crc, attributes, delta = unpack_front(data, at)
-    return Front(base, length + LENGTH_START, epoch, magic, crc, attributes, delta)
+    return _new(Front, (base, length + LENGTH_START, epoch, magic, crc, attributes, delta))
 
 
 def front_fault(front: Front, *, next_offset: int, epoch: int, below: int = _NO_END) -> str | None:
     """What is wrong with a batch's first fields, given the batch before it; None when nothing."""
-    if front.magic != MAGIC:
-        return f"magic is {front.magic}, not {MAGIC}"
-    if front.size_bytes < HEADER_BYTES:
-        return f"a batch of {front.size_bytes} bytes is shorter than its header"
-    if front.base_offset < next_offset:
-        return f"base offset {front.base_offset} where {next_offset} or more was due"
-    if front.last_offset_delta < 0:
-        return f"last offset delta is {front.last_offset_delta}"
-    if front.last_offset >= below:
+    base_offset, size_bytes, leader_epoch, magic, _, _, last_offset_delta = front
+    if magic != MAGIC:
+        return f"magic is {magic}, not {MAGIC}"
+    if size_bytes < HEADER_BYTES:
+        return f"a batch of {size_bytes} bytes is shorter than its header"
+    if base_offset < next_offset:
+        return f"base offset {base_offset} where {next_offset} or more was due"
+    if last_offset_delta < 0:
+        return f"last offset delta is {last_offset_delta}"
+    if base_offset + last_offset_delta >= below:
         return f"last offset {front.last_offset} where less than {below} was due"
-    if front.leader_epoch < epoch:
-        return f"leader epoch {front.leader_epoch} after {epoch}"
+    if leader_epoch < epoch:
+        return f"leader epoch {leader_epoch} after {epoch}"
     return None
 
 
@@ -136,27 +138,27 @@ def walk(
                 yield Damage(position, f"{end - position} bytes are no whole batch header")
                 return
         front = front_at(data, at)
+        base_offset, size_bytes, leader_epoch, _, _, _, delta = front
         fault = front_fault(front, next_offset=next_offset, epoch=epoch, below=below)
-        jumps = front.base_offset > next_offset or front.leader_epoch > epoch
-        if fault is None and jumps and front.last_offset >= synced_below:
+        jumps = base_offset > next_offset or leader_epoch > epoch
+        if fault is None and jumps and base_offset + delta >= synced_below:
             fault = jump_fault(file, front, position, end, next_offset=next_offset, epoch=epoch)
         if fault is not None:
             yield Damage(position, fault)
             return
-        if position + front.size_bytes > end:
-            reason = f"a batch of {front.size_bytes} bytes where {end - position} are left"
+        if position + size_bytes > end:
+            reason = f"a batch of {size_bytes} bytes where {end - position} are left"
             yield Damage(position, reason)
             return
         if check_crc:
-            if at + front.size_bytes > len(data):
+            if at + size_bytes > len(data):
                 start, at = position, 0
-                size = max(front.size_bytes, min(piece, end - position))
-                data = file.pread(size, position)
+                data = file.pread(max(size_bytes, min(piece, end - position)), position)
             fault = crc_fault(front, data, at)
             if fault is not None:
                 yield Damage(position, fault)
                 return
-        yield Found(position, read_header(data, at))
-        position += front.size_bytes
-        next_offset = front.last_offset + 1
-        epoch = front.leader_epoch
+        yield _new(Found, (position, read_header(data, at)))
+        position += size_bytes
+        next_offset = base_offset + delta + 1
+        epoch = leader_epoch

@@ -62,6 +62,7 @@ class Cut(NamedTuple):
 
 
 NOTHING: Final = Cut(b"", Place(-1, -1))
+_new: Final = tuple.__new__
 
 
 def segment_name(base_offset: int) -> str:
@@ -150,7 +151,7 @@ class Segment:
             self.first_timestamp = max_timestamp
         youngest = self._youngest or self.youngest()
         if max_timestamp > youngest.timestamp:
-            youngest = self._youngest = TimeEntry(max_timestamp, Offset(next_offset - 1))
+            youngest = self._youngest = _new(TimeEntry, (max_timestamp, Offset(next_offset - 1)))
         if self._since_index > self.index_interval_bytes:
             self.offsets.append(next_offset - 1, position)
             self.times.append_if_younger(youngest.timestamp, youngest.offset)

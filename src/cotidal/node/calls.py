@@ -35,7 +35,8 @@ def call(
     owner: object,
 ) -> CallToken:
     token = state.next_call_token(owner)
-    asked = Call(token, peer, endpoint, lane, int(api), version, message, timeout_ms)
+    what = (token, peer, endpoint, lane, int(api), version, message, timeout_ms)
+    asked = tuple.__new__(Call, what)
     if peer == state.config.node_id:
         state.calls_to_self.append(asked)
     else:
@@ -52,4 +53,4 @@ def broker_endpoint(state: NodeState, node_id: NodeId) -> Endpoint | None:
     found: Told | None = broker.endpoints[0]
     if state.config.endpoints:
         found = broker.endpoint(state.config.endpoints[0].name)
-    return None if found is None else Endpoint(found.name, found.host, found.port)
+    return None if found is None else tuple.__new__(Endpoint, (found.name, found.host, found.port))

@@ -161,9 +161,8 @@ def begin(state: NodeState, slot: Slot, request: FetchRequest) -> None:
         return
     follower = api.fetcher_id(request, version)
     if follower >= 0:
-        pending.replica = FetchingReplica(
-            NodeId(follower), api.fetcher_epoch(request, version), is_news=True
-        )
+        epoch = api.fetcher_epoch(request, version)
+        pending.replica = _new(FetchingReplica, (NodeId(follower), epoch, True))
     else:
         # A follower's fetch is counted as what it tells its leader.
         state.tally.partition_events += len(pending.partitions)
@@ -289,7 +288,7 @@ def _take_partitions(
     partitions: dict[PartitionKey, FetchedPartition], request: FetchRequest
 ) -> None:
     for topic in request.topics:
-        ref = TopicRef(topic.topic, topic.topic_id)
+        ref = _new(TopicRef, (topic.topic, topic.topic_id))
         for asked in topic.partitions:
             key = (ref, asked.partition)
             fetched = partitions.get(key)
@@ -336,7 +335,8 @@ def _evaluate(state: NodeState, pending: PendingFetch) -> None:
     if wants:
         token = state.next_read_token(pending)
         committed = pending.isolation_level == READ_COMMITTED and replica is None
-        state.out.append(Read(token, tuple(wants), pending.max_bytes, committed))
+        read = (token, tuple(wants), pending.max_bytes, committed)
+        state.out.append(_new(Read, read))
     elif pending.urgent or pending.min_bytes <= 0 or state.now >= pending.deadline:
         _answer(state, pending, {}, {})
     else:
@@ -346,7 +346,7 @@ def _evaluate(state: NodeState, pending: PendingFetch) -> None:
 def _tell_leaders(state: NodeState, pending: PendingFetch, replica: FetchingReplica) -> None:
     """What a follower asks for tells how far it has got. The answer carries the marks as they were
     before that: a follower's high watermark is a round trip behind."""
-    pending.replica = replica._replace(is_news=False)
+    pending.replica = _new(FetchingReplica, (replica.node_id, replica.broker_epoch, False))
     for asked in pending.asked:
         if asked.hosted is not None and isinstance(asked.verdict, Granted):
             fetched = asked.fetched

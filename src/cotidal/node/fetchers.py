@@ -48,6 +48,7 @@ from cotidal.values import (
     TopicPartition,
 )
 
+_new: Final = tuple.__new__
 UNDER_WAY_MAX: Final = 2
 LANES: Final = ("fetch-0", "fetch-1")
 TIMEOUT_MS: Final = 3_000
@@ -132,7 +133,7 @@ def on_ticked(state: NodeState) -> None:
 def on_fetch_answered(state: NodeState, asked: FetchCall, response: FetchResponse) -> None:
     _end(state, asked)
     state.fetch_due[asked.leader] = None
-    error = ErrorCode(response.error_code)
+    error = ErrorCode(response.error_code) if response.error_code else ErrorCode.NONE
     if error is ErrorCode.NONE:
         has_news = bool(response.responses)
         asked.session.on_answered(asked.wording, response.session_id, has_news=has_news)
@@ -168,7 +169,7 @@ def _has_taken_in(hosted: Hosted, told: PartitionData) -> bool:
 def _by_partition(state: NodeState, response: FetchResponse) -> dict[TopicPartition, PartitionData]:
     names = state.controller.committed.topic_names
     return {
-        TopicPartition(names.get(topic.topic_id, ""), data.partition_index): data
+        _new(TopicPartition, (names.get(topic.topic_id, ""), data.partition_index)): data
         for topic in response.responses
         for data in topic.partitions
     }
@@ -221,7 +222,7 @@ def _ask(state: NodeState, leader: NodeId) -> None:
     questions: dict[TopicPartition, Put] = {}
     for partition, hosted in state.followed.get(leader, {}).items():
         following = hosted.replica.following
-        if following is None or any(partition in other.questions for other in under_way):
+        if following is None or (under_way and _is_asked(partition, under_way)):
             continue
         if not hosted.replica.is_steady and hosted.replica.offline_reason is None:
             return  # what the disk answers brings us back, and then all are asked for together
@@ -231,7 +232,7 @@ def _ask(state: NodeState, leader: NodeId) -> None:
             _wake_at(state, state.follower_throttle.within_at(state.now))
         elif put is not None:
             is_untold = following.leader_high_watermark == NO_OFFSET
-            questions[partition] = Put(hosted.replica.topic_id, put, is_untold)
+            questions[partition] = _new(Put, (hosted.replica.topic_id, put, is_untold))
         elif following.not_before > state.now:
             _wake_at(state, following.not_before)
         else:
@@ -260,6 +261,10 @@ def _ask(state: NodeState, leader: NodeId) -> None:
     )
 
 
+def _is_asked(partition: TopicPartition, under_way: list[FetchCall]) -> bool:
+    return any(partition in other.questions for other in under_way)
+
+
 def _request(state: NodeState, wording: Wording, wait_ms: int) -> FetchRequest:
     terms = state.fetch_terms
     return api.replica_request(
@@ -285,17 +290,11 @@ def _answer(put: Question, told: PartitionData | None, error: ErrorCode) -> Answ
             LeaderEpoch(told.diverging_epoch.epoch), Offset(told.diverging_epoch.end_offset)
         )
     batches = told.records or NO_BATCHES
-    error = ErrorCode(told.error_code)
+    error = ErrorCode(told.error_code) if told.error_code else ErrorCode.NONE
     if batches.fault is not None and not batches.headers:
         error = ErrorCode.CORRUPT_MESSAGE  # nothing of it can be used: not to be asked at once
-    return Answered(
-        put,
-        error,
-        Offset(told.high_watermark),
-        Offset(told.log_start_offset),
-        diverging,
-        batches,
-    )
+    marks = (Offset(told.high_watermark), Offset(told.log_start_offset))
+    return _new(Answered, (put, error, *marks, diverging, batches))
 
 
 def _ask_ends(state: NodeState, leader: NodeId, partition: TopicPartition, put: Question) -> None:

@@ -54,7 +54,7 @@ def save_high_watermarks(state: NodeState) -> None:
 
 def next_deadline(state: NodeState) -> Millis | None:
     deadlines = (state.next_checkpoint, state.next_retention, state.next_compaction)
-    return min((each for each in deadlines if each is not None), default=None)
+    return min([each for each in deadlines if each is not None], default=None)
 
 
 def _retain(state: NodeState) -> None:

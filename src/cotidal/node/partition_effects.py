@@ -9,7 +9,7 @@ node.offline does the rest at the end of the step.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Concatenate, ParamSpec, assert_never
+from typing import Concatenate, Final, ParamSpec, assert_never
 
 from cotidal.core.partition.effects import (
     AdvanceLogStart,
@@ -45,6 +45,8 @@ from cotidal.node.state import NodeState
 from cotidal.values import NO_EPOCH, Offset
 
 P = ParamSpec("P")
+
+_new: Final = tuple.__new__
 
 
 def move(
@@ -102,8 +104,8 @@ def obey(state: NodeState, hosted: Hosted, effects: tuple[PartitionEffect, ...])
             case ProposeIsr():
                 state.isr_proposals[partition] = effect
             case AppendFetched(batches):
-                entry = Placed(None, NO_EPOCH, batches)
-                state.out.append(Append(partition, (entry,), False))
+                entry = _new(Placed, (None, NO_EPOCH, batches))
+                state.out.append(_new(Append, (partition, (entry,), False)))
                 hosted.unread_bytes += len(batches.data)
             case Truncate(offset):
                 _tell_cut(state, hosted, offset)

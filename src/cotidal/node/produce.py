@@ -134,7 +134,7 @@ def append_touched(state: NodeState) -> None:
     """At the end of a step: one Append for everything that was admitted for a partition."""
     for partition, hosted in state.touched.items():
         entries, hosted.entries = tuple(hosted.entries), []
-        state.out.append(Append(partition, entries, hosted.rules.stamps_time))
+        state.out.append(_new(Append, (partition, entries, hosted.rules.stamps_time)))
     state.touched.clear()
 
 

@@ -47,6 +47,8 @@ from cotidal.sim.lane import NEVER, Hands, Lane, Speed
 from cotidal.sim.metadata_log import Cut, MetadataLog
 from cotidal.values import NO_TIMESTAMP, Offset, TopicPartition, Uuid, WallMillis
 
+_new: Final = tuple.__new__
+
 DATA: Final = "/data"
 CHECKPOINT_US: Final = 60 * SECOND
 COMPACTION_US: Final = 400 * MS
@@ -174,7 +176,7 @@ class Disk:
                 self._hands.later(self._hands.took(sync=True), self._flush_beside, lane)
             stamp = now if effect.stamp_time else NO_TIMESTAMP
             end, rolled = written
-            return (Appended(lane.partition, lane.topic_id, end, stamp, rolled),)
+            return (_new(Appended, (lane.partition, lane.topic_id, end, stamp, rolled)),)
 
         lane.run(work, self._hands.took(sync=must_flush))
 
@@ -191,9 +193,7 @@ class Disk:
     def _aborted(
         self, effect: fx.Read, results: list[bytes | memoryview | str]
     ) -> tuple[tuple[AbortedTransaction, ...], ...]:
-        """What goes with the results, if it was asked for."""
-        if not effect.committed:
-            return ()
+        """What goes with the results."""
         found: list[tuple[AbortedTransaction, ...]] = []
         for want, result in zip(effect.wants, results, strict=True):
             lane = self._lane_to_read(want.partition)
@@ -229,7 +229,8 @@ class Disk:
                 continue
             results.append(data)
             left -= len(data)
-        event = ReadDone(effect.token, tuple(results), self._aborted(effect, results))
+        aborted = self._aborted(effect, results) if effect.committed else ()
+        event = _new(ReadDone, (effect.token, tuple(results), aborted))
         took = self._hands.took()
         if took:
             self._hands.later(took, self._hands.post, event)

@@ -109,7 +109,7 @@ class _Lane:
                 assert correlation == waiting.correlation, "replies come in order"
                 message = decode_response(key, version, frame, position)
                 self.waiting.popleft()
-                self._peers.post(Replied(waiting.token, message))
+                self._peers.post(tuple.__new__(Replied, (waiting.token, message)))
         except PeerError as wrong:
             self._peers.network.close_from_caller(self._connection)
             self._end(False, str(wrong))

@@ -135,7 +135,11 @@ def write_uvarint(out: bytearray, value: int) -> None:
 
 
 def write_varint(out: bytearray, value: int) -> None:
-    write_uvarint(out, (value << 1) ^ (value >> 31))
+    value = (value << 1) ^ (value >> 31)
+    if value < 0x80:
+        out.append(value)
+    else:
+        write_uvarint(out, value)
 
 
 def write_varlong(out: bytearray, value: int) -> None:

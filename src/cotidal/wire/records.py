@@ -198,7 +198,8 @@ def _read_record(
     if pos != end:
         raise MalformedFrame(f"a record ends {end - pos} bytes after its last field")
     timestamp = base_timestamp + timestamp_delta if append_time is None else append_time
-    return Record(key, value, tuple(headers), timestamp, base_offset + offset_delta), pos
+    told = (key, value, tuple(headers), timestamp, base_offset + offset_delta)
+    return tuple.__new__(Record, told), pos
 
 
 def _read_bytes(data: Buffer, pos: int, end: int) -> tuple[bytes | None, int]:

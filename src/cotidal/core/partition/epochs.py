@@ -10,7 +10,7 @@ with the log, even when the log itself needs no cut. KIP-101, KIP-279.
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from cotidal.invariants import EPOCHS_ASCEND
 from cotidal.values import NO_EPOCH, NO_OFFSET, EpochEntry, LeaderEpoch, Offset
@@ -24,6 +24,8 @@ class EpochEnd(NamedTuple):
 
 
 UNDEFINED = EpochEnd(NO_EPOCH, NO_OFFSET)
+
+_new: Final = tuple.__new__
 
 
 class EpochCache:
@@ -63,7 +65,7 @@ class EpochCache:
         if not entries or epoch > entries[-1].epoch or epoch == NO_EPOCH:
             return UNDEFINED
         if epoch == entries[-1].epoch:
-            return EpochEnd(epoch, log_end)
+            return _new(EpochEnd, (epoch, log_end))
         after = bisect_right(entries, epoch, key=lambda entry: entry.epoch)
         if after == 0:
             return EpochEnd(epoch, entries[0].start_offset)

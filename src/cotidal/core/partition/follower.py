@@ -24,7 +24,7 @@ Rules:
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from cotidal.core.partition.effects import (
     AdvanceLogStart,
@@ -55,6 +55,8 @@ BACK_OFF_FIRST_MS = 20
 milliseconds. Doubled each time, up to BACK_OFF_MS."""
 BACK_OFF_MS = 1_000
 """replica.fetch.backoff.ms."""
+
+_new: Final = tuple.__new__
 
 
 class Question(NamedTuple):
@@ -208,12 +210,8 @@ def _may_ask(replica: Replica, following: Following, now: Millis) -> bool:
 
 
 def _question(replica: Replica, following: Following) -> Question:
-    return Question(
-        leader_epoch=following.epoch,
-        offset=replica.end_offset,
-        last_fetched_epoch=replica.epochs.latest,
-        start_offset=replica.start_offset,
-    )
+    epoch, latest = following.epoch, replica.epochs.latest
+    return _new(Question, (epoch, replica.end_offset, latest, replica.start_offset))
 
 
 def _is_current(replica: Replica, following: Following, asked: Question) -> bool:
@@ -285,7 +283,7 @@ def _append(replica: Replica, taken: Batches) -> tuple[PartitionEffect, ...]:
     remember = _enter_epochs(replica, taken.headers)
     replica.producers.replay(taken.headers, taken.markers)
     replica.next_offset = taken.headers[-1].next_offset
-    return (*remember, AppendFetched(taken))
+    return (*remember, _new(AppendFetched, (taken,)))
 
 
 def _batches_to_take(batches: Batches, asked_epoch: LeaderEpoch) -> Batches:

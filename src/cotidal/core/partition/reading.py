@@ -17,7 +17,7 @@ end is not an error: there is just nothing to read yet.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from cotidal.core.partition.epochs import UNDEFINED, EpochEnd
 from cotidal.core.partition.replica import Replica
@@ -25,6 +25,8 @@ from cotidal.errors import ErrorCode, Refusal
 from cotidal.values import NO_BROKER_EPOCH, NO_EPOCH, BrokerEpoch, LeaderEpoch, NodeId, Offset
 
 READ_COMMITTED = 1
+
+_new: Final = tuple.__new__
 
 
 class Granted(NamedTuple):
@@ -60,8 +62,8 @@ def admit_fetch(
     if verdict is not None:
         return verdict
     if isolation_level == READ_COMMITTED:
-        return Granted(replica.last_stable_offset)
-    return Granted(replica.high_watermark)
+        return _new(Granted, (replica.last_stable_offset,))
+    return _new(Granted, (replica.high_watermark,))
 
 
 def admit_replica_fetch(
@@ -98,7 +100,7 @@ def admit_replica_fetch(
             ErrorCode.NOT_LEADER_OR_FOLLOWER,
             f"broker {node_id} is registered with epoch {known}, not {broker_epoch}",
         )
-    return Granted(replica.end_offset)
+    return _new(Granted, (replica.end_offset,))
 
 
 def check_leader_epoch(

@@ -282,7 +282,7 @@ def move_high_watermark(replica: Replica, reached: Offset) -> tuple[PartitionEff
     transactions = replica.producers.transactions
     if transactions.first_unstable is not None:
         transactions.settle(reached)
-    readable = Readable(reached, replica.last_stable_offset)
+    readable = tuple.__new__(Readable, (reached, replica.last_stable_offset))
     held = replica.held_snapshot
     if held is None or reached < held.offset:
         return (readable,)

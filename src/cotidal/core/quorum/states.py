@@ -29,7 +29,7 @@ state in it.
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from cotidal.core.machine import Entropy
 from cotidal.core.quorum.dialogue import Fetch, Hint, MemberChange
@@ -241,6 +241,9 @@ class Resigned:
 Role: TypeAlias = Unattached | Prospective | Candidate | Leader | Follower | Resigned
 
 
+_new: Final = tuple.__new__
+
+
 class Quorum:
     """All a quorum node remembers."""
 
@@ -311,11 +314,11 @@ class Quorum:
 
     @property
     def me(self) -> ReplicaKey:
-        return ReplicaKey(self.config.node_id, self.config.directory_id)
+        return _new(ReplicaKey, (self.config.node_id, self.config.directory_id))
 
     @property
     def voter_set(self) -> VoterSet:
-        return self.voters.latest.voters
+        return self.voters.entries[-1].voters
 
     @property
     def is_voter(self) -> bool:
@@ -327,7 +330,8 @@ class Quorum:
 
         A voter with our id and another directory is nobody we could reach: that was our old disk.
         """
-        return tuple(node for node in self.voter_set.ids if node != self.config.node_id)
+        me = self.config.node_id
+        return tuple([node for node in self.voter_set.ids if node != me])
 
     @property
     def hint(self) -> Hint:

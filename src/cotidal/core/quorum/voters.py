@@ -42,7 +42,7 @@ class VoterSet(NamedTuple):
 
     @property
     def ids(self) -> tuple[NodeId, ...]:
-        return tuple(NodeId(voter.voter_id) for voter in self.voters)
+        return tuple([NodeId(voter.voter_id) for voter in self.voters])
 
     def find(self, node_id: NodeId) -> VotersRecordVoter | None:
         for voter in self.voters:

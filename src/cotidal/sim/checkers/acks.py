@@ -8,7 +8,6 @@ else must have the batch before acks=all is told is looked at where high waterma
 from __future__ import annotations
 
 from cotidal.invariants import WRITTEN_BEFORE_TOLD
-from cotidal.messages.rpc.apis import ApiKey
 from cotidal.messages.rpc.produce import ProduceResponse
 from cotidal.node.effects import Effect, Respond
 from cotidal.node.events import Appended, Event, LogOpened
@@ -32,8 +31,7 @@ class AckChecker:
             place = self._log(process, event.topic_id, event.partition.partition)
             self._ends[place] = max(self._ends.get(place, 0), event.end_offset)
         for effect in effects:
-            if isinstance(effect, Respond) and effect.api_key == ApiKey.PRODUCE:
-                assert isinstance(effect.message, ProduceResponse)
+            if isinstance(effect, Respond) and isinstance(effect.message, ProduceResponse):
                 self._look_at_response(process, effect.message)
 
     def _look_at_response(self, process: Process, response: ProduceResponse) -> None:

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from cotidal.invariants import IDEMPOTENT_ONCE, LOG_PREFIXES_MATCH, OFFSETS_CONTIGUOUS
 from cotidal.log.log import Log
+from cotidal.messages.batch import CONTROL_BIT
 from cotidal.sim.violation import Violation
 from cotidal.values import ZERO_UUID, Offset, Uuid
 from cotidal.wire.batch import read_batches, stored_crc
@@ -100,16 +101,15 @@ class Mirror:
             if found.fault is not None or not found.headers:
                 raise Violation(OFFSETS_CONTIGUOUS, f"{self.name} at {before}: {found.fault}")
             position = 0
-            for header in found.headers:
+            for (
+                base, size, epoch, attributes, delta, _, _, producer_id, producer_epoch, sequence, _
+            ) in found.headers:  # fmt: skip
                 producer = None
-                if self.numbered and header.producer_id >= 0 and not header.is_control:
-                    producer = (header.producer_id, header.producer_epoch, header.base_sequence)
+                if self.numbered and producer_id >= 0 and not attributes & CONTROL_BIT:
+                    producer = (producer_id, producer_epoch, sequence)
                 crc = stored_crc(data, position)
-                said = (
-                    header.base_offset, header.next_offset, header.leader_epoch, crc, producer,
-                )  # fmt: skip
-                held = _new(Held, said)
-                position += header.size_bytes
+                held = _new(Held, (base, base + delta + 1, epoch, crc, producer))
+                position += size
                 self._add(held)
                 fresh.append(held)
         return fresh

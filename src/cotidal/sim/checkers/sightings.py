@@ -8,7 +8,7 @@ from typing import Any, Final
 from cotidal.core.cluster.image import RECOVERING, Partition
 from cotidal.core.quorum.majority import committed_offset
 from cotidal.core.quorum.replication import end_of_voter
-from cotidal.core.quorum.states import Leader, Resigned
+from cotidal.core.quorum.states import Leader, Resigned, Role
 from cotidal.core.quorum.voters import key_of
 from cotidal.errors import ErrorCode
 from cotidal.messages.rpc.alter_partition import AlterPartitionResponse
@@ -40,7 +40,8 @@ class Sightings(Watcher):
         """How often in a row a log was cut, with nothing written in between."""
         self._batches: dict[tuple[object, ...], None] = {}
         """Idempotent batches with acks=all that some process has been sent."""
-        self._led_quorum: dict[NodeId, bool] = {}
+        self._roles: dict[NodeId, Role] = {}
+        """In the quorum."""
         self._all_down = False
         self._gone: dict[NodeId, None] = {}
         """Brokers that are not registered, and were."""
@@ -74,7 +75,7 @@ class Sightings(Watcher):
             self._probes.see(seen.ALL_BACK)
 
     def on_ended(self, process: Process, reason: str) -> None:
-        self._led_quorum.pop(process.node_id, None)
+        self._roles.pop(process.node_id, None)
         if all(each is process for each in self._world.running):
             self._all_down = True
             self._probes.see(seen.ALL_DOWN)
@@ -151,13 +152,16 @@ class Sightings(Watcher):
     def _look_at_quorum(self, process: Process) -> None:
         quorum = quorum_of(process)
         role = quorum.role
-        led = self._led_quorum.get(process.node_id, False)
-        leads = self._led_quorum[process.node_id] = isinstance(role, Leader)
+        before = self._roles.get(process.node_id)
+        if role is before and not isinstance(role, Leader):
+            return
+        self._roles[process.node_id] = role
+        led = isinstance(before, Leader)
         if led and isinstance(role, Resigned) and not quorum.is_stopping:
             self._probes.see(seen.QUORUM_RESIGNED)
         if not isinstance(role, Leader):
             return
-        if leads and not led and sum(map(leads_quorum, self._world.running)) > 1:
+        if not led and sum(map(leads_quorum, self._world.running)) > 1:
             self._probes.see(seen.TWO_QUORUM_LEADERS)
         if not role.commits_own_epoch:
             voters = quorum.voter_set.voters

@@ -38,8 +38,8 @@ class SnapshotChecker(Watcher):
 
     def on_stepped(self, process: Process, event: Event, effects: tuple[Effect, ...]) -> None:
         quorum = quorum_of(process)
-        if quorum.leader_id == process.node_id:  # also if it has resigned in this very step
-            self._committed = max(self._committed, quorum.high_watermark)
+        if quorum.leader_id == process.node_id and quorum.high_watermark > self._committed:
+            self._committed = quorum.high_watermark  # also if it has resigned in this very step
         for effect in effects:
             if isinstance(effect, WriteSnapshot):
                 self._look(process, effect.id, effect.records, effect.control)

@@ -38,12 +38,10 @@ from cotidal.node.events import (
 from cotidal.sim.checkers.ghost import Ghost, PartitionGhost
 from cotidal.sim.checkers.metadata import MetadataChecker
 from cotidal.sim.checkers.window import (
-    applied_by,
     broker_epoch_of,
     hosted_by,
     image_of,
-    leads_quorum,
-    quorum_of,
+    state_of,
 )
 from cotidal.sim.process import Process
 from cotidal.sim.violation import Violation
@@ -69,21 +67,21 @@ class StepChecker:
         kind = event.__class__
         if kind in _CHANGES_NOTHING:
             return
-        if applied_by(process) > self._ghost.applied:
+        state = state_of(process)
+        if state.quorum.applied > self._ghost.applied:
             self._metadata.follow(process)
-        self._look_at_quorum(process)
-        hosted_all = hosted_by(process)
+        self._look_at_quorum(process, state.quorum.machine.state)
         if kind is Appended:
-            hosted = hosted_all.get(event.partition)  # type: ignore[union-attr]
+            hosted = state.hosted.get(event.partition)  # type: ignore[union-attr]
             if hosted is not None:
                 self._look_at_replica(process, hosted.replica)
             return
         if kind is Received:
-            self._note_fetches(process, event)  # type: ignore[arg-type]
-        for hosted in hosted_all.values():
+            self._note_fetches(event)  # type: ignore[arg-type]
+        for hosted in state.hosted.values():
             self._look_at_replica(process, hosted.replica)
 
-    def _note_fetches(self, process: Process, event: Received) -> None:
+    def _note_fetches(self, event: Received) -> None:
         """Who fetched what, as whom, and in which leader epoch: before anybody may join an ISR."""
         for request in event.requests:
             if request.api_key == ApiKey.FETCH and request.api_version >= REPLICA_STATE_SINCE:
@@ -159,7 +157,8 @@ class StepChecker:
             if watermark > seen.true_high_watermark:
                 seen.true_high_watermark = watermark
                 self._look_at_advance(partition, replica.topic_id, watermark, leader)
-        self._look_for_delay(process, replica, leader)
+        if watermark != replica.end_offset and len(leader.isr) >= leader.min_isr:
+            self._look_for_delay(process, replica, leader)
         told = self._ghost.told_of(partition, replica.topic_id)
         if told is not None:
             looked_at = (leader, leader.isr, leader.proposal, told)
@@ -185,8 +184,6 @@ class StepChecker:
     def _look_for_delay(self, process: Process, replica: Replica, leader: Leadership) -> None:
         """What everybody has who may be in the ISR, as the leader's own metadata says, is
         committed. Who is caught up, and so really waited for, is not asked here."""
-        if replica.high_watermark == replica.end_offset or len(leader.isr) < leader.min_isr:
-            return
         brokers, members = image_of(process).brokers, maximal_isr(leader)
         reached: int = replica.end_offset
         for node_id, progress in leader.followers.items():
@@ -260,8 +257,7 @@ class StepChecker:
 
     # The quorum
 
-    def _look_at_quorum(self, process: Process) -> None:
-        quorum = quorum_of(process)
+    def _look_at_quorum(self, process: Process, quorum: Quorum) -> None:
         epoch = quorum.epoch
         directory = process.machine.config.directory_id
         ghost = self._ghost
@@ -284,7 +280,7 @@ class StepChecker:
                     f"voter {process.node_id} voted for {ghost.votes[key]} and for"
                     f" {voted.node_id} in epoch {epoch}",
                 )
-        if leads_quorum(process):
+        if isinstance(quorum.role, Leader):
             me = (process.node_id, process.incarnation)
             if ghost.quorum_leaders.setdefault(int(epoch), me) != me:
                 raise Violation(

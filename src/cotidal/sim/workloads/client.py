@@ -64,7 +64,8 @@ class Talk:
     ) -> None:
         self._last += 1
         if then is not None:
-            self._waiting.append(_Waiting(self._last, api_key, version, then))
+            waiting = (self._last, api_key, version, then)
+            self._waiting.append(tuple.__new__(_Waiting, waiting))
             self._client.world.agenda.after(timeout_us, self._time_out, self._last)
         buffers = request_buffers(api_key, version, self._last, self._client.name, message)
         if self._ready:

@@ -96,7 +96,7 @@ class History:
         seen = self.consumed.setdefault(partition, {})
         before = seen.get(offset)
         if before is None:
-            seen[offset] = Consumed(crc, next_offset)
+            seen[offset] = tuple.__new__(Consumed, (crc, next_offset))
         elif before.crc != crc and not self.may_lose:
             raise Violation(
                 CONSUMED_NEVER_CHANGES,
