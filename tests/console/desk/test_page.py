@@ -14,6 +14,7 @@ from cotidal.cli.topic import wait_for_leaders
 from cotidal.client.admin import Resource, change_configs, create_topic
 from cotidal.client.cluster import Cluster as Client
 from cotidal.client.producer import Producer
+from cotidal.values import WallMillis
 
 pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.plain]
 
@@ -31,6 +32,8 @@ HOSTILE = [
     None,
 ]
 
+NO_CALENDAR = WallMillis(1 << 62)
+
 
 @pytest.fixture(scope="module")
 def filled(cluster):
@@ -42,7 +45,10 @@ def filled(cluster):
                 configs={"min.insync.replicas": "2"},
             )  # fmt: skip
             wait_for_leaders(client, name, partitions=partitions)
-        big = {"max.message.bytes": str(16 * 1024 * 1024)}
+        big = {
+            "max.message.bytes": str(16 * 1024 * 1024),
+            "message.timestamp.after.max.ms": str((1 << 63) - 1),
+        }
         change_configs(client, Resource.TOPIC, "hostile", set_to=big)
         producer = Producer(client, "orders", partition=0)
         for number in range(120):
@@ -50,7 +56,9 @@ def filled(cluster):
         producer.flush()
         producer = Producer(client, "hostile", partition=0)
         for value in HOSTILE:
-            producer.add(value, key=b"<b>key</b>", headers=[("<i>", b"</td><td>")])
+            producer.add(
+                value, key=b"<b>key</b>", headers=[("<i>", b"</td><td>")], timestamp=NO_CALENDAR
+            )
         producer.flush()
     consumer = confluent_kafka.Consumer(
         {

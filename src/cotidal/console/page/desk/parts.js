@@ -4,6 +4,7 @@
 import { el, say, set } from "../dom.js";
 
 const numbers = new Intl.NumberFormat("en");
+const LAST_MS = 8.64e15; // of JavaScript's dates
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB"];
 
 export const count = (value) => (value === null || value === undefined ? "–" : numbers.format(value));
@@ -26,7 +27,11 @@ export function ago(ms) {
   return `${Math.floor(s / 3600)} h ago`;
 }
 
-export const moment = (ms) => (ms < 0 ? "–" : new Date(ms).toISOString().replace("T", " ").replace("Z", ""));
+// A record may say anything of its time: what no calendar has is told as a number.
+export function moment(ms) {
+  if (ms < 0) return "–";
+  return ms > LAST_MS ? `${ms} ms` : new Date(ms).toISOString().replace("T", " ").replace("Z", "");
+}
 
 export const ids = (nodes) => (nodes.length ? nodes.join(", ") : "nobody");
 
