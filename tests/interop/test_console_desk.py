@@ -16,6 +16,8 @@ from cotidal.console.world import Command
 from tests.interop.mixed_cluster import Make
 from tests.interop.trios import trio
 
+pytestmark = pytest.mark.interop
+
 PATIENCE_S = 60.0
 
 Ask = Callable[..., dict[str, Any]]

@@ -211,8 +211,10 @@ def test_a_follower_serves_nobody_who_cannot_be_sent_to_one() -> None:
     assert error(fetch(following(end=10, hw=7), 3)) is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def test_a_consumer_past_a_followers_end_is_out_of_range_there() -> None:
-    assert error(consume(following(end=10, hw=7), 11)) is ErrorCode.OFFSET_OUT_OF_RANGE
+def test_what_a_follower_has_not_got_is_not_available_there_and_only_its_leader_says_more() -> None:
+    assert error(consume(following(end=10, hw=7), 11)) is ErrorCode.OFFSET_NOT_AVAILABLE
+    assert consume(following(end=10, hw=7), 10) == Granted(Offset(7))
+    assert error(consume(leader(), 99)) is ErrorCode.OFFSET_OUT_OF_RANGE
 
 
 @pytest.mark.parametrize(("current", "code"), [(4, 74), (6, 75)])

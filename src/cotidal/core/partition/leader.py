@@ -378,8 +378,7 @@ def on_appended(replica: Replica, end_offset: Offset, now: Millis) -> tuple[Part
     assert replica.end_offset <= end_offset <= replica.next_offset, OFFSETS_CONTIGUOUS
     replica.end_offset = end_offset
     aborted = aborted_up_to(replica, end_offset)
-    moved = tuple.__new__(EndMoved, (end_offset,))
-    return (moved, *aborted, *advance_high_watermark(replica, now))
+    return (EndMoved(end_offset), *aborted, *advance_high_watermark(replica, now))
 
 
 def acks_outcome(replica: Replica, *, next_offset: Offset) -> Refusal | bool:

@@ -17,7 +17,7 @@ end is not an error: there is just nothing to read yet.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from cotidal.core.partition.epochs import UNDEFINED, EpochEnd
 from cotidal.core.partition.replica import Replica
@@ -25,8 +25,6 @@ from cotidal.errors import ErrorCode, Refusal
 from cotidal.values import NO_BROKER_EPOCH, NO_EPOCH, BrokerEpoch, LeaderEpoch, NodeId, Offset
 
 READ_COMMITTED = 1
-
-_new: Final = tuple.__new__
 
 
 class Granted(NamedTuple):
@@ -51,9 +49,15 @@ def admit_fetch(
     followers_serve: bool = False,
 ) -> Granted | Diverged | Refusal:
     """A consumer's fetch. From version 11 on (``followers_serve``) a follower answers it too, up
-    to its own high watermark (KIP-392)."""
+    to its own high watermark (KIP-392). An offset that a follower has not got to is not available
+    there: what is out of range its leader says."""
     if followers_serve and replica.following is not None and replica.opened:
         refusal = _refused_epoch(replica, current_epoch)
+        if refusal is None and offset > replica.end_offset:
+            refusal = Refusal(
+                ErrorCode.OFFSET_NOT_AVAILABLE,
+                f"this follower has {replica.partition} up to {replica.end_offset} only",
+            )
     else:
         refusal = check_leader_epoch(replica, current_epoch)
     if refusal is not None:
@@ -62,8 +66,8 @@ def admit_fetch(
     if verdict is not None:
         return verdict
     if isolation_level == READ_COMMITTED:
-        return _new(Granted, (replica.last_stable_offset,))
-    return _new(Granted, (replica.high_watermark,))
+        return Granted(replica.last_stable_offset)
+    return Granted(replica.high_watermark)
 
 
 def admit_replica_fetch(
@@ -100,7 +104,7 @@ def admit_replica_fetch(
             ErrorCode.NOT_LEADER_OR_FOLLOWER,
             f"broker {node_id} is registered with epoch {known}, not {broker_epoch}",
         )
-    return _new(Granted, (replica.end_offset,))
+    return Granted(replica.end_offset)
 
 
 def check_leader_epoch(
