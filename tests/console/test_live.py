@@ -48,6 +48,10 @@ class Up:
         cotidal("produce", "orders", *at, input=lines)
         self.produced += count
 
+    def heal(self):
+        """Whatever a test that failed has left cut."""
+        cotidal("chaos", "heal", "--data", self.home)
+
     def stop(self):
         self._process.terminate()
         self._process.communicate(timeout=60)
@@ -63,6 +67,7 @@ def up():
 @pytest.fixture
 def page(open_page, up):
     """Of a cluster that is well, with orders-0 chosen."""
+    up.heal()
     opened = open_page(up.address)
     opened.set_default_timeout(LONG_MS)
     until(opened, "p => p.picture.partitions['orders-0']?.isr.length === 3")

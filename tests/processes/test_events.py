@@ -24,7 +24,12 @@ class Reader:
 
     def __init__(self, bootstrap: str) -> None:
         self._consumer = Consumer(
-            {"bootstrap.servers": bootstrap, "group.id": "x", "enable.auto.commit": "false"}
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": "x",
+                "enable.auto.commit": "false",
+                "socket.timeout.ms": 5_000,  # its leader may be the one that stands still
+            }
         )
         self._consumer.assign([TopicPartition(TOPIC, 0, 0)])
         self.events: list[dict[str, Any]] = []

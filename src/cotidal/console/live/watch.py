@@ -46,6 +46,10 @@ ANSWER_TIMEOUT_S: Final = 1.5
 CONNECT_TIMEOUT_S: Final = 1.0
 SIZES_EVERY_S: Final = 10.0
 SILENT_AGAIN_S: Final = 3.0
+COMPARE_EVERY_S: Final = 2.0
+"""How often all brokers are asked who leads what, in case the first one is cut off."""
+COMPARED_MAX: Final = 8
+"""Of a large cluster, so many of them."""
 LISTEN_S: Final = 0.1
 ORDER_US: Final = 150_000
 """A node tells what it did a twentieth of a second later, or a little more when it is busy."""
@@ -80,6 +84,7 @@ class Watch:
         self._thread: threading.Thread | None = None
         self._sizes: Sizes = {}
         self._sizes_at = 0.0
+        self._compared_at = 0.0
         self._silent: dict[NodeId, tuple[float, str]] = {}
         """Who did not answer: when, and why."""
         self._ends: tuple[int, dict[str, int]] | None = None
@@ -207,7 +212,10 @@ class Watch:
         is_stale = now - self._sizes_at > SIZES_EVERY_S
         sizes = None if is_stale else self._sizes
         status = gather(cluster, internal=True, passed_over=recently, sizes=sizes)
-        if _ask_one_who_knows_better(cluster, status, recently):
+        all_of_them = now - self._compared_at > COMPARE_EVERY_S
+        if all_of_them:
+            self._compared_at = now
+        if _ask_one_who_knows_better(cluster, status, recently, all_of_them=all_of_them):
             status = gather(cluster, internal=True, passed_over=recently, sizes=sizes)
         if is_stale:
             self._sizes, self._sizes_at = status.sizes, now
@@ -268,13 +276,14 @@ class Watch:
 
 
 def _ask_one_who_knows_better(
-    cluster: Cluster, status: Status, passed_over: Mapping[NodeId, str]
+    cluster: Cluster, status: Status, passed_over: Mapping[NodeId, str], *, all_of_them: bool
 ) -> bool:
     """Whether there is one. A broker that is cut off from all others goes on telling what it last
-    knew, and may have fenced them: so those that it calls fenced are asked as well."""
+    knew, and may have fenced them: those that it calls fenced are asked as well, and now and then
+    all are."""
     known = _epochs(status.metadata)
-    for broker in status.brokers:
-        if not broker.is_fenced or broker.node_id in passed_over:
+    for broker in status.brokers[:COMPARED_MAX]:
+        if broker.node_id in passed_over or not (broker.is_fenced or all_of_them):
             continue
         address = Address(broker.host, broker.port)
         try:
