@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench import applications, failover, usage
-from bench.load import FULL, QUICK, WARMUP, Target, Volume, has_generator
+from bench.load import FULL, QUICK, WARMUP, LoadFailed, Target, Volume, has_generator
 from bench.row import (
     CLUSTER_BROKERS_MIN,
     FAILOVER,
@@ -43,6 +43,7 @@ from bench.row import (
     standings,
 )
 from bench.server import Recipe, Server, serving
+from cotidal.client.failures import ClientError
 
 Cook = Callable[[int, Path], Recipe]
 """Prepares a new cluster of so many brokers in a directory."""
@@ -106,8 +107,12 @@ class Run:
                 say(f"applications {repetition + 1}/{self._plan.repetitions}: {contestant.name}")
                 directory = self._work / f"{contestant.name.split()[0]}-applications-{repetition}"
                 directory.mkdir()
-                with serving(contestant.cook(self._plan.brokers, directory)) as server:
-                    measured = applications.measure(server, self._plan.amount)
+                try:
+                    with serving(contestant.cook(self._plan.brokers, directory)) as server:
+                        measured = applications.measure(server, self._plan.amount)
+                except (ClientError, LoadFailed) as failure:  # the other rows stand all the same
+                    say(f"these applications are left out: {failure}")
+                    continue
                 for row, sample in measured.items():
                     self._note(row, contestant.name, sample)
 
