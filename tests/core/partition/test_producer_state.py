@@ -115,6 +115,20 @@ def test_what_the_log_holds_before_a_snapshot_fills_the_window_of_each_producer(
     assert after.snapshot(offset=Offset(10)) == snapshot
 
 
+def test_what_an_earlier_epoch_wrote_before_a_snapshot_is_no_duplicate_of_a_later_one() -> None:
+    old = [
+        header(base_offset=at, producer_id=7, producer_epoch=0, base_sequence=at) for at in range(4)
+    ]
+    new = header(base_offset=4, producer_id=7, producer_epoch=1, base_sequence=0)
+    known = Producers()
+    known.replay([*old, new])
+    after = Producers()
+    after.load(known.snapshot(offset=Offset(5))._replace(before=(*old, new)))
+    assert isinstance(after.check(new), SeenBatch)
+    ahead = header(base_offset=5, producer_id=7, producer_epoch=1, base_sequence=3)
+    assert isinstance(after.check(ahead), Refusal)  # not "written already": it never was
+
+
 def test_a_snapshot_that_lacks_the_last_batches_says_which_is_the_last() -> None:
     batches = [
         header(base_offset=at, producer_id=7, producer_epoch=0, base_sequence=at) for at in range(4)
