@@ -146,6 +146,18 @@ class EntryFile:
         return low
 
 
+def _count_below(entries: EntryFile, form: Struct, field: int, value: int) -> int:
+    """How many entries, from the first on, have less than ``value`` in a field that ascends."""
+    low, high = 0, len(entries)
+    while low < high:
+        middle = (low + high) // 2
+        if form.unpack(entries.entry(middle))[field] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
 class IndexEntry(NamedTuple):
     offset: Offset
     position: int
@@ -181,22 +193,11 @@ class OffsetIndex:
     def before(self, offset: int, count: int) -> Offset:
         """The offset of the entry so many before the last one below ``offset``; the segment's first
         offset when there are not so many."""
-        number = self._count_below(offset) - count
+        number = _count_below(self.entries, _OFFSET_ENTRY, 0, offset - self.base_offset) - count
         if number < 0:
             return self.base_offset
         relative, _ = _OFFSET_ENTRY.unpack(self.entries.entry(number))
         return Offset(self.base_offset + relative)
-
-    def _count_below(self, offset: int) -> int:
-        relative = offset - self.base_offset
-        low, high = 0, len(self.entries)
-        while low < high:
-            middle = (low + high) // 2
-            if _OFFSET_ENTRY.unpack(self.entries.entry(middle))[0] < relative:
-                low = middle + 1
-            else:
-                high = middle
-        return low
 
     def truncate_at(self, position: int, offset: int) -> None:
         """Drop the entries of batches at or after ``position``, and those that claim to lie before
@@ -284,14 +285,7 @@ class TimeIndex:
     def truncate_from(self, offset: int) -> None:
         """Drop the entries at or after ``offset``."""
         relative = offset - self.base_offset
-        low, high = 0, len(self.entries)
-        while low < high:
-            middle = (low + high) // 2
-            if _TIME_ENTRY.unpack(self.entries.entry(middle))[1] < relative:
-                low = middle + 1
-            else:
-                high = middle
-        self.entries.truncate(low)
+        self.entries.truncate(_count_below(self.entries, _TIME_ENTRY, 1, relative))
         self._last_timestamp = None
 
     def last(self) -> TimeEntry | None:
