@@ -6,6 +6,7 @@ import contextlib
 import subprocess
 import sys
 import tracemalloc
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -116,15 +117,20 @@ def test_a_huge_claim_in_a_small_frame_allocates_nothing(module: Module, message
     tracemalloc.start()
     try:
         for version, frame in frames:
-            tracemalloc.reset_peak()
-            before = tracemalloc.get_traced_memory()[0]
-            try:
-                decode_record(cls, version, frame)
-            except MalformedFrame:
-                pass
-            assert tracemalloc.get_traced_memory()[1] - before < 20_000
+            assert any(taken < 20_000 for taken in memory_to_decode(cls, version, frame, tries=3))
     finally:
         tracemalloc.stop()
+
+
+def memory_to_decode(cls: type[Any], version: int, frame: bytes, tries: int) -> Iterator[int]:
+    """What each try took at its height, the process's other threads (the test runner's) included:
+    a claim that is believed costs every time, what they do does not."""
+    for _ in range(tries):
+        tracemalloc.reset_peak()
+        before = tracemalloc.get_traced_memory()[0]
+        with contextlib.suppress(MalformedFrame):
+            decode_record(cls, version, frame)
+        yield tracemalloc.get_traced_memory()[1] - before
 
 
 @pytest.mark.parametrize(
