@@ -129,14 +129,14 @@ def _simulate(asked: argparse.Namespace, data: coverage.CoverageData) -> list[Br
 
 
 def _plans() -> list[str]:
-    from cotidal.sim.plan import PLANS
+    from cotidal.sim.plans import PLANS
 
     return list(PLANS)
 
 
 def _run(task: tuple[str, int]) -> tuple[Broken | None, dict[str, list[int]]]:
     """What it broke, and all lines that this process has come to so far."""
-    from cotidal.sim.plan import plan_named
+    from cotidal.sim.plans import plan_named
     from cotidal.sim.run import run
 
     name, seed = task

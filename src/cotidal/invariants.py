@@ -55,6 +55,7 @@ HIGH_WATERMARK_WAITS: Final = (
 ONLY_ELIGIBLE_HOLD_BACK: Final = (
     "the high watermark waits for the ISR and for whoever may join it, and for nobody else"
 )
+LEADERS_ALONE_WAIT: Final = "no write waits for a partition that its node does not lead"
 WRITTEN_BEFORE_TOLD: Final = "no write is acknowledged before the leader's log has it"
 SESSIONS_SERVE_WHAT_IS_WANTED: Final = (
     "a fetch session serves what it was last told, and no fetch out of its turn"
@@ -127,4 +128,5 @@ QUORUM_LEADER_APPEARS: Final = "a majority of voters elects a leader"
 READS_REACH_THE_END: Final = "every consumer comes to read everything, wherever it reads"
 REBALANCES_END: Final = "every rebalance of a group ends"
 STABLE_OFFSET_FOLLOWS: Final = "the last stable offset reaches the high watermark"
+DELETED_LOGS_GO: Final = "the log of a deleted topic goes from the disk of every live broker"
 TXN_ENDS: Final = "every transaction ends, and its markers reach all its partitions"

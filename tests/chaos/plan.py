@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from cotidal.sim.faults.schedule import Command, Schedule, draw_schedule
-from cotidal.sim.plan import PLANS, Plan
+from cotidal.sim.plan import Plan
+from cotidal.sim.plans import PLANS
 from cotidal.sim.script import Script, write_script
 
 STORM: Final = Plan(

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from cotidal.cli.lab import command
 from cotidal.cli.verb import Failed
 from cotidal.sim.lab.configuration import COMPARED
-from cotidal.sim.plan import PLANS
+from cotidal.sim.plans import PLANS
 
 QUICK = ("--plan", "calm", "--seeds", "1", "--jobs", "1")
 

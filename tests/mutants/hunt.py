@@ -100,7 +100,7 @@ def _give_up(*_: object) -> None:
 
 
 def _run(task: Task) -> Found:
-    from cotidal.sim.plan import PLANS
+    from cotidal.sim.plans import PLANS
     from cotidal.sim.run import run
 
     signal.setitimer(signal.ITIMER_VIRTUAL, RUN_CPU_SECONDS_MAX)

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from cotidal.sim.plan import PLANS
+from cotidal.sim.plans import PLANS
 from tests.mutants.catalogue import MUTANTS
 from tests.mutants.mutant import PRODUCT, Mutant, plant
 

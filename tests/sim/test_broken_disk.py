@@ -10,7 +10,8 @@ from cotidal.log.log import Log
 from cotidal.sim.agenda import SECOND
 from cotidal.sim.checkers.liveness import missing
 from cotidal.sim.disk import DiskFault
-from cotidal.sim.plan import PLANS, Plan
+from cotidal.sim.plan import Plan
+from cotidal.sim.plans import PLANS
 from cotidal.sim.run import Run
 from cotidal.values import NodeId, TopicPartition
 from simulated import go_through

@@ -11,7 +11,7 @@ import pytest
 from cotidal.core.cluster.decide.topics import EVENTS_TOPIC
 from cotidal.node import effects as fx
 from cotidal.node.events import Event
-from cotidal.sim.plan import PLANS
+from cotidal.sim.plans import PLANS
 from cotidal.sim.process import Process, Watcher
 from cotidal.sim.run import Run
 from cotidal.wire.records import read_records

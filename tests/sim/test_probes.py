@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cotidal.sim import probes
-from cotidal.sim.plan import PLANS
+from cotidal.sim.plans import PLANS
 from cotidal.sim.probes import RUNS_PER_SIGHT, SITUATIONS, Probes, Tally, missed
 
 

@@ -12,7 +12,7 @@ from typing import Final
 
 import pytest
 
-from cotidal.sim.plan import PLANS
+from cotidal.sim.plans import PLANS
 from cotidal.sim.run import Run
 from cotidal.sim.world import Shape, World
 

@@ -14,7 +14,7 @@ import cotidal.sim
 import fingerprint
 from cotidal.cli.tally import build
 from cotidal.sim.faults.schedule import draw_schedule
-from cotidal.sim.plan import PLANS
+from cotidal.sim.plans import PLANS
 from cotidal.sim.run import Run, run
 from cotidal.sim.script import parse_script
 from cotidal.sim.trace import Trace

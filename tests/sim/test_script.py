@@ -6,7 +6,8 @@ import pytest
 
 from cotidal.invariants import ACKED_IS_KEPT
 from cotidal.sim.faults.schedule import Command
-from cotidal.sim.plan import LOSS, PLANS
+from cotidal.sim.plan import LOSS
+from cotidal.sim.plans import PLANS
 from cotidal.sim.script import Script, of_seed, parse_script, write_script
 
 TEXT = """\

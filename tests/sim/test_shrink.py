@@ -9,7 +9,7 @@ import pytest
 from cotidal.core.partition import leader
 from cotidal.invariants import HIGH_WATERMARK_WAITS
 from cotidal.sim.faults.schedule import parse_command
-from cotidal.sim.plan import PLANS
+from cotidal.sim.plans import PLANS
 from cotidal.sim.run import Outcome, run
 from cotidal.sim.script import Script, of_seed, parse_script, write_script
 from cotidal.sim.shrink import Judge, shrink

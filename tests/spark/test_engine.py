@@ -7,7 +7,7 @@ from typing import Any
 from cotidal.sim.campaign import campaign
 from cotidal.sim.lab.comparison import compare
 from cotidal.sim.lab.configuration import COMPARED
-from cotidal.sim.plan import PLANS
+from cotidal.sim.plans import PLANS
 from cotidal.spark.engine import OnSpark
 
 

@@ -9,7 +9,7 @@ import hashlib
 import sys
 from collections.abc import Mapping
 
-from cotidal.sim.plan import PLANS
+from cotidal.sim.plans import PLANS
 from cotidal.sim.run import run
 from cotidal.sim.trace import Trace
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from cotidal.sim.agenda import SECOND
 from cotidal.sim.checkers.window import hosted_by, leads_quorum
-from cotidal.sim.plan import PLANS
+from cotidal.sim.plans import PLANS
 from cotidal.sim.process import Process
 from cotidal.sim.run import Run
 from cotidal.values import TopicPartition

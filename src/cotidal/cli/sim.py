@@ -319,7 +319,7 @@ command.add_command(lab, "lab")
 @command.command(cls=Verb, examples=(("all plans", "cotidal sim plans"),))
 def plans() -> None:
     """List the plans."""
-    from cotidal.sim.plan import PLANS
+    from cotidal.sim.plans import PLANS
 
     for plan in PLANS.values():
         click.echo(f"{plan.name:16} {plan.nodes} nodes, {plan.seconds} s: {plan.about}")
@@ -370,7 +370,7 @@ def probes(
 def _tallied(plan: Plan | None, seeds: range, jobs: int | None) -> dict[str, Summary]:
     from cotidal.sim.campaign import campaign
     from cotidal.sim.engine import Here
-    from cotidal.sim.plan import PLANS
+    from cotidal.sim.plans import PLANS
     from cotidal.sim.probes import SITUATIONS
 
     names = dict.fromkeys(situation.plan for situation in SITUATIONS)
@@ -387,7 +387,7 @@ def _tallied(plan: Plan | None, seeds: range, jobs: int | None) -> dict[str, Sum
 
 
 def plan_named(name: str) -> Plan:
-    from cotidal.sim import plan as plans
+    from cotidal.sim import plans
 
     try:
         found = plans.plan_named(name)

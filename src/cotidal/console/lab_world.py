@@ -16,7 +16,8 @@ from cotidal.sim.faults.schedule import draw_schedule
 from cotidal.sim.lab.comparison import Row, losing
 from cotidal.sim.lab.configuration import COMPARED, Configuration, plan_of
 from cotidal.sim.lab.measures import Measures, measured
-from cotidal.sim.plan import PLANS, Plan
+from cotidal.sim.plan import Plan
+from cotidal.sim.plans import PLANS
 from cotidal.sim.script import Script, write_script
 from cotidal.sim.shrink import shrink
 

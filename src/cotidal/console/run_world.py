@@ -18,7 +18,7 @@ from cotidal.console.tap import SeenWorld
 from cotidal.console.teller import Teller
 from cotidal.console.world import Command, Json, Refused
 from cotidal.core.trace.told import count
-from cotidal.sim.plan import PLANS
+from cotidal.sim.plans import PLANS
 from cotidal.sim.run import Run
 from cotidal.sim.script import Script, of_seed, parse_script, write_script
 from cotidal.sim.trace import Trace

@@ -12,7 +12,7 @@ from typing import Final
 
 from cotidal.console.lessons import LESSONS
 from cotidal.console.world import Json, Refused
-from cotidal.sim.plan import PLANS
+from cotidal.sim.plans import PLANS
 from cotidal.testing.scripts import read_script
 
 KINDS: Final = ("partition", "cluster", "quorum")

@@ -13,7 +13,8 @@ from time import process_time
 from typing import NamedTuple
 
 from cotidal.sim.engine import Engine, Here
-from cotidal.sim.plan import Plan, plan_named
+from cotidal.sim.plan import Plan
+from cotidal.sim.plans import plan_named
 from cotidal.sim.probes import Tally
 from cotidal.sim.run import Outcome, run
 from cotidal.sim.script import of_seed

@@ -19,7 +19,8 @@ from typing import Any, Final, NamedTuple
 
 from cotidal import invariants
 from cotidal.sim.faults.schedule import Schedule, draw_schedule, parse_command
-from cotidal.sim.plan import Plan, plan_named
+from cotidal.sim.plan import Plan
+from cotidal.sim.plans import plan_named
 from cotidal.sim.violation import promise_name
 
 NOT_SET: Final = frozenset({"name", "about", "faults", "gap_ms", "down_max"})

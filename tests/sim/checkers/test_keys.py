@@ -7,7 +7,7 @@ import pytest
 from cotidal.log.key_map import KeyMap
 from cotidal.log.log import Log
 from cotidal.sim import probes
-from cotidal.sim.plan import PLANS
+from cotidal.sim.plans import PLANS
 from cotidal.sim.run import run
 
 TOMBSTONES = PLANS["tombstones"]._replace(seconds=8)

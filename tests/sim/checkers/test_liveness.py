@@ -97,6 +97,10 @@ def wait_for_an_answer(run: Run) -> None:
     line.pending.append(producer._make(ORDERS, line))
 
 
+def forget_a_log(run: Run) -> None:
+    del hosted_by(next(p for p in run.world.running if p is not leader_of(run, ORDERS)))[ORDERS]
+
+
 BROKEN = [
     (lose_the_quorum, "QUORUM_LEADER_APPEARS"),
     (lag_in_metadata, "METADATA_CONVERGES"),
@@ -111,6 +115,7 @@ BROKEN = [
     (propose_for_ever, "PROPOSALS_RESOLVE"),
     (fall_behind, "REPLICAS_CONVERGE"),
     (wait_for_an_answer, "PRODUCE_IS_ANSWERED"),
+    (forget_a_log, "DELETED_LOGS_GO"),
 ]
 
 

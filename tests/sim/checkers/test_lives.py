@@ -8,7 +8,7 @@ from cotidal.invariants import BOUNDS_KEPT, LIVES_REPEAT
 from cotidal.node import vitals
 from cotidal.sim.checkers.machines import MachineChecker
 from cotidal.sim.checkers.window import state_of
-from cotidal.sim.plan import PLANS
+from cotidal.sim.plans import PLANS
 from cotidal.sim.run import Run
 from cotidal.sim.violation import Violation
 from cotidal.values import Millis

@@ -19,7 +19,7 @@ from cotidal.node.effects import Respond
 from cotidal.node.events import Ticked
 from cotidal.sim.agenda import SECOND
 from cotidal.sim.checkers.window import hosted_by, image_of, leads_quorum, quorum_of
-from cotidal.sim.plan import PLANS
+from cotidal.sim.plans import PLANS
 from cotidal.sim.process import Process
 from cotidal.sim.run import Run
 from cotidal.sim.violation import Violation, promise_name
@@ -289,6 +289,16 @@ def answer_out_of_order(run: Run) -> None:
     run.admin.check_order(2, 1)
 
 
+def wait_where_nobody_leads(run: Run) -> None:
+    """A write that a leader has parked now waits at a follower."""
+    leading = hosted_by(leader_of(run, ORDERS))[ORDERS].until_committed
+    following = hosted_by(follower_of(run))[ORDERS].until_committed
+    while not leading:
+        run.world.run_for(100)
+    following.add(leading.take_all()[0])
+    run.watch.sweep()
+
+
 BROKEN = [
     (break_high_watermark, "HIGH_WATERMARK_IN_LOG"),
     (turn_high_watermark_back, "HIGH_WATERMARK_MONOTONIC"),
@@ -326,6 +336,7 @@ BROKEN = [
     (keep_an_elr_beside_a_full_isr, "ISR_WELL_FORMED"),
     (fence_for_nothing, "FENCED_FOR_A_REASON"),
     (answer_out_of_order, "REPLIES_IN_ORDER"),
+    (wait_where_nobody_leads, "LEADERS_ALONE_WAIT"),
 ]
 
 
@@ -394,6 +405,7 @@ LIVENESS = {
     "REASSIGNMENT_ENDS",
     "QUORUM_LEADER_APPEARS",
     "STABLE_OFFSET_FOLLOWS",
+    "DELETED_LOGS_GO",
 }
 """Shown broken in test_liveness.py."""
 

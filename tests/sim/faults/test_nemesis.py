@@ -8,7 +8,7 @@ from cotidal.sim import probes
 from cotidal.sim.agenda import MS, SECOND
 from cotidal.sim.faults.schedule import Command, draw_schedule, parse_command
 from cotidal.sim.lab.measures import measured
-from cotidal.sim.plan import PLANS
+from cotidal.sim.plans import PLANS
 from cotidal.sim.run import Run
 from cotidal.sim.trace import Trace
 from cotidal.values import NodeId, TopicPartition

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from cotidal.sim.faults.schedule import FORMS, Command, draw_schedule, parse_command
-from cotidal.sim.plan import PLANS
+from cotidal.sim.plans import PLANS
 
 LINES = (
     "at 3.250 kill 2 for 1.400",

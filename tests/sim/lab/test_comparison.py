@@ -10,7 +10,7 @@ from cotidal.sim.lab.comparison import Row, compare, losing, story_of
 from cotidal.sim.lab.configuration import COMPARED, Configuration, plan_of
 from cotidal.sim.lab.measures import Measures, measured
 from cotidal.sim.lab.table import cells, contradicts, flat, flat_runs
-from cotidal.sim.plan import PLANS
+from cotidal.sim.plans import PLANS
 from cotidal.sim.script import Script
 
 EBB = PLANS["ebb"]

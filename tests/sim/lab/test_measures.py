@@ -5,7 +5,7 @@ from __future__ import annotations
 from cotidal.sim.faults.schedule import parse_command
 from cotidal.sim.lab.configuration import Configuration, plan_of
 from cotidal.sim.lab.measures import Measures, measure, measured, quantile
-from cotidal.sim.plan import PLANS
+from cotidal.sim.plans import PLANS
 from cotidal.sim.run import Run
 
 FAULTS = PLANS["ebb"]._replace(seconds=4)

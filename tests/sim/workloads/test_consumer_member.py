@@ -10,7 +10,7 @@ from cotidal.sim.agenda import SECOND
 from cotidal.sim.checkers.liveness import missing
 from cotidal.sim.checkers.machines import MachineChecker
 from cotidal.sim.checkers.window import consumer_groups_of
-from cotidal.sim.plan import PLANS
+from cotidal.sim.plans import PLANS
 from cotidal.sim.run import Run
 from cotidal.sim.violation import Violation
 from simulated import go_through

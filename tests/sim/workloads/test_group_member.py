@@ -8,7 +8,7 @@ from cotidal.errors import ErrorCode
 from cotidal.invariants import MEMBERS_KEPT, REBALANCES_END
 from cotidal.sim.agenda import SECOND
 from cotidal.sim.checkers.liveness import missing
-from cotidal.sim.plan import PLANS
+from cotidal.sim.plans import PLANS
 from cotidal.sim.run import Run
 from cotidal.sim.violation import Violation
 from simulated import go_through

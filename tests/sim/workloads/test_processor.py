@@ -9,7 +9,7 @@ from cotidal.invariants import READS_REACH_THE_END, TXN_ENDS
 from cotidal.sim import probes as seen
 from cotidal.sim.agenda import SECOND
 from cotidal.sim.checkers.window import transactions_of
-from cotidal.sim.plan import PLANS, plan_named, with_processors
+from cotidal.sim.plans import PLANS, plan_named, with_processors
 from cotidal.sim.run import Run
 from simulated import go_through
 

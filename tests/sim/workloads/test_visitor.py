@@ -16,7 +16,7 @@ from cotidal.messages.rpc.offset_fetch import (
     OffsetFetchResponseTopics,
 )
 from cotidal.sim import probes as seen
-from cotidal.sim.plan import PLANS
+from cotidal.sim.plans import PLANS
 from cotidal.sim.run import OTHERS, Run
 from cotidal.sim.violation import Violation
 from cotidal.sim.workloads.patterns import PATTERNS, WRONG_PATTERNS

@@ -12,6 +12,7 @@ from cotidal.core.transactions.transaction import IDLE
 from cotidal.invariants import (
     BROKERS_REGISTER,
     BROKERS_UNFENCE,
+    DELETED_LOGS_GO,
     ISR_HEALS,
     LEADER_APPEARS,
     METADATA_CONVERGES,
@@ -64,6 +65,7 @@ def missing(
         elif broker.fenced:
             yield BROKERS_UNFENCE, f"node {process.node_id} is fenced"
     yield from _partitions(world, leader)
+    yield from _leftovers(world)
     yield from _transactions(world)
     for producer in producers:
         if producer.unanswered:
@@ -115,6 +117,12 @@ def _partitions(world: World, controller: Process) -> Iterator[Missing]:
             if sorted(told.isr) != sorted(told.replicas):
                 yield ISR_HEALS, f"the ISR of {partition} is {told.isr} of {told.replicas}"
             yield from _replicas(world, partition, told.leader, told.replicas)
+
+
+def _leftovers(world: World) -> Iterator[Missing]:
+    for process in world.running:
+        for partition in process.disk.lanes.keys() - hosted_by(process).keys():
+            yield DELETED_LOGS_GO, f"node {process.node_id} still has the log of {partition}"
 
 
 def _replicas(

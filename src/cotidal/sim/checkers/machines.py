@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Final
 
 from cotidal.core.cluster.image import check
-from cotidal.invariants import BOUNDS_KEPT
+from cotidal.invariants import BOUNDS_KEPT, LEADERS_ALONE_WAIT
+from cotidal.node.hosting import Hosted
 from cotidal.sim.checkers.window import (
     consumer_groups_of,
     hosted_by,
@@ -48,9 +49,17 @@ class MachineChecker:
         for hosted in hosted_by(process).values():
             hosted.replica.check()
             hosted.replica.epochs.check()
+            _look_who_waits(process, hosted)
         for group in consumer_groups_of(process):
             group.check()
         _look_at_vitals(process, now)
+
+
+def _look_who_waits(process: Process, hosted: Hosted) -> None:
+    waiting = len(hosted.until_written) + len(hosted.until_committed)
+    if waiting and hosted.replica.leadership is None:
+        told = f"{waiting} writes wait for {hosted.replica.partition}, a follower"
+        raise Violation(LEADERS_ALONE_WAIT, f"on node {process.node_id} {told}")
 
 
 def _look_at_vitals(process: Process, now: Millis) -> None:
