@@ -23,6 +23,7 @@ from typing import Final
 
 import client_results
 import reference_apis
+import reference_campaigns
 import reference_commands
 import reference_events
 import reference_limits
@@ -40,6 +41,7 @@ Writer = Callable[[tuple[str, ...]], str]
 
 WRITERS: Final[Mapping[str, Writer]] = {
     "apis": reference_apis.families,
+    "campaigns": reference_campaigns.campaigns,
     "clients": client_results.clients,
     "compatibility": reference_apis.compatibility,
     "commands": reference_commands.commands,

@@ -135,6 +135,8 @@ def test_what_was_run_is_written_down_and_added_up(here: Path) -> None:
     assert (total["plan"], total["commits"], total["seeds"], total["runs"]) == ("calm", 2, 3, 4)
     assert total["steps"] > 1_000
     assert "calm" in said("tally", "runs.jsonl").splitlines()[1]
+    said("tally", "runs.jsonl", "--gather", "runs.jsonl")
+    assert json.loads(said("tally", "runs.jsonl", "--json")) == [total]
 
 
 def test_a_file_that_is_no_tally_is_refused_with_its_line(here: Path) -> None:

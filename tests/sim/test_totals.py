@@ -7,7 +7,7 @@ import json
 import pytest
 
 from cotidal.sim.run import Outcome
-from cotidal.sim.totals import Part, add_up, line_of, parse_line, part_of
+from cotidal.sim.totals import Part, add_up, gathered, line_of, parse_line, part_of
 
 
 def outcome(seed: int, *, broken: str | None = None, seen: tuple[str, ...] = ()) -> Outcome:
@@ -70,3 +70,23 @@ def test_lines_from_before_protocol_events_were_counted_can_be_read() -> None:
     told = json.loads(line_of(part((1, 2))))
     del told["events"]
     assert parse_line(json.dumps(told)) == part((1, 2))._replace(events=0)
+
+
+def test_parts_of_one_plan_commit_and_build_are_gathered_into_one() -> None:
+    first = part((1, 10))._replace(met={"a": 3, "b": 1}, failed=(7,))
+    second = part((11, 12), (30, 30))._replace(met={"a": 2, "c": 1}, failed=(30,))
+    (line,) = gathered([first, second])
+    assert line.seeds == ((1, 12), (30, 30))
+    assert (line.steps, line.events, line.seconds) == (2_000, 2_600, 4.0)
+    assert (line.failed, line.met) == ((7, 30), {"a": 5, "b": 1, "c": 1})
+
+
+def test_what_is_gathered_adds_up_to_the_same() -> None:
+    parts = [
+        *(part((1, 10)), part((5, 6)), part((11, 20), commit="b"), part((21, 30))),
+        *(part((1, 3), plan="wide"), part((4, 9), plan="wide"), part((2, 2), plan="wide")),
+    ]
+    lines = gathered(parts)
+    assert add_up(lines) == add_up(parts)
+    assert len(lines) == 5, "a seed that ran again has a line of its own"
+    assert gathered(lines) == lines

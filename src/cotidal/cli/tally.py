@@ -14,7 +14,7 @@ from cotidal.cli.verb import Failed, Verb, json_option
 
 if TYPE_CHECKING:
     from cotidal.sim.run import Outcome
-    from cotidal.sim.totals import Total
+    from cotidal.sim.totals import Part
 
 RUNS_PER_LINE: Final = 500
 SECONDS_PER_LINE: Final = 60.0
@@ -75,18 +75,27 @@ def build() -> str:
     examples=(
         ("write it down", "cotidal sim run --plan harsh --seeds 1000 --tally runs.jsonl"),
         ("add it up", "cotidal sim tally runs.jsonl"),
+        ("keep it", "cotidal sim tally kept.jsonl runs.jsonl --gather kept.jsonl"),
     ),
 )
 @click.argument("files", type=click.Path(), nargs=-1, required=True)
+@click.option("--gather", metavar="FILE", help="Write all of it there, in few lines.")
 @json_option
-def tally(files: tuple[str, ...], as_json: bool) -> None:
+def tally(files: tuple[str, ...], gather: str | None, as_json: bool) -> None:
     """Add up what `sim run --tally` wrote down: seeds, steps of nodes, protocol events and
     failures of every plan.
 
     A seed that ran twice, on another commit say, is one seed and two runs. Steps a second are of
     all processes together.
     """
-    totals = _totals(files)
+    from cotidal.sim.totals import add_up, gathered, line_of
+
+    parts = _parts(files)
+    totals = add_up(parts)
+    if gather is not None:
+        lines = [line_of(part) + "\n" for part in gathered(parts)]
+        with open(gather, "w", encoding="utf-8") as file:
+            file.writelines(lines)
     if as_json:
         click.echo(json.dumps([total._asdict() for total in totals]))
         return
@@ -125,8 +134,8 @@ def tally(files: tuple[str, ...], as_json: bool) -> None:
             click.echo(f"{total.plan}: seeds that broke a promise: {shown}")
 
 
-def _totals(files: tuple[str, ...]) -> list[Total]:
-    from cotidal.sim.totals import add_up, parse_line
+def _parts(files: tuple[str, ...]) -> list[Part]:
+    from cotidal.sim.totals import parse_line
 
     parts = []
     for path in files:
@@ -140,4 +149,4 @@ def _totals(files: tuple[str, ...]) -> list[Total]:
                     parts.append(parse_line(line))
                 except ValueError as wrong:
                     raise Failed(f"{path}, line {number}: {wrong}", status=2) from None
-    return add_up(parts)
+    return parts

@@ -80,6 +80,36 @@ def parse_line(line: str) -> Part:
         raise ValueError(f"not a line of a tally: {wrong!r}") from None
 
 
+def gathered(parts: Iterable[Part]) -> list[Part]:
+    """The same in few lines: one for each plan, commit and build, and one more whenever a seed ran
+    again."""
+    lines: list[Part] = []
+    for part in parts:
+        for place, line in enumerate(lines):
+            if line[:3] == part[:3] and _different((*line.seeds, *part.seeds)) == (
+                line.runs + part.runs
+            ):
+                lines[place] = _together(line, part)
+                break
+        else:
+            lines.append(part)
+    return sorted(lines, key=lambda line: line[:4])
+
+
+def _together(one: Part, other: Part) -> Part:
+    """Of the same plan, commit and build, and of different seeds."""
+    situations = sorted({*one.met, *other.met})
+    return Part(
+        *one[:3],
+        tuple(_joined((*one.seeds, *other.seeds))),
+        one.steps + other.steps,
+        one.events + other.events,
+        round(one.seconds + other.seconds, 3),
+        tuple(sorted({*one.failed, *other.failed})),
+        {each: one.met.get(each, 0) + other.met.get(each, 0) for each in situations},
+    )
+
+
 class Total(NamedTuple):
     """All that is known of one plan."""
 
@@ -124,24 +154,24 @@ def _total(plan: str, parts: Sequence[Part]) -> Total:
 
 
 def _ranges(seeds: Iterable[int]) -> Iterator[tuple[int, int]]:
-    first = last = None
-    for seed in sorted(seeds):
-        if first is None or last is None:
-            first = last = seed
-        elif seed <= last + 1:
-            last = seed
+    return _joined((seed, seed) for seed in seeds)
+
+
+def _joined(ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """The same seeds in as few ranges as possible, ascending."""
+    reached: tuple[int, int] | None = None
+    for first, last in sorted(ranges):
+        if reached is None:
+            reached = first, last
+        elif first <= reached[1] + 1:
+            reached = reached[0], max(reached[1], last)
         else:
-            yield first, last
-            first = last = seed
-    if first is not None and last is not None:
-        yield first, last
+            yield reached
+            reached = first, last
+    if reached is not None:
+        yield reached
 
 
 def _different(ranges: Iterable[tuple[int, int]]) -> int:
     """How many seeds are in one range at least."""
-    count = 0
-    reached = -(1 << 63)
-    for first, last in sorted(ranges):
-        count += max(0, last - max(first - 1, reached))
-        reached = max(reached, last)
-    return count
+    return sum(last - first + 1 for first, last in _joined(ranges))
