@@ -124,6 +124,17 @@ PLANS: Final[dict[str, Plan]] = {
             settings=_ROUNDS,
         ),
         Plan(
+            "brief",
+            "dense, and over soon: for the most seeds in a given time",
+            _PROCESS | _NETWORK | _SMALL | {"kill-all": 1},
+            seconds=8,
+            gap_ms=350,
+            down_max=2,
+            produce_gap_ms=400,
+            duties=_DUTIES,
+            settings=_ROUNDS,
+        ),
+        Plan(
             "wide",
             "five nodes: two replicas of a partition may be down while the quorum lives",
             _PROCESS | _NETWORK | _SMALL,
