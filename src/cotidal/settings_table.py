@@ -109,6 +109,7 @@ _MINUTE: Final = 60_000
 _HOUR: Final = 3_600_000
 
 _ONE_LOOP: Final = "a broker is one event loop; there are no threads to count"
+_BY_PIECES: Final = "a move rests after every piece; nothing is sampled"
 _NO_JMX: Final = "metrics are Prometheus's, on cotidal.metrics.port"
 
 
@@ -392,6 +393,8 @@ _REPLICATION_ROWS: Final = (
             "replicas, as their leader.", _NOT_NEGATIVE, dynamic=_OWN),
     Setting("follower.replication.throttled.rate", _L, _FOREVER, "Bytes a second for throttled "
             "replicas, as a follower.", _NOT_NEGATIVE, dynamic=_OWN),
+    Setting("replica.alter.log.dirs.io.max.bytes.per.second", _L, _FOREVER, "Bytes a second for "
+            "replicas that move between log directories.", _NOT_NEGATIVE, dynamic=_OWN),
     Setting("replication.quota.window.num", _I, "11", "Samples of the throttle.", _POSITIVE),
     Setting("replication.quota.window.size.seconds", _I, "1", "Length of a sample.", _POSITIVE),
     Setting("quota.window.num", _I, "11", "Samples of client quotas.", _POSITIVE),
@@ -474,6 +477,10 @@ _IGNORED_ROWS: Final = (
             dynamic=_WIDE, ignored=_ONE_LOOP),
     Setting("num.replica.alter.log.dirs.threads", _I, None, "Threads that move replicas.",
             ignored=_ONE_LOOP),
+    Setting("alter.log.dirs.replication.quota.window.num", _I, "11", "Samples of the throttle of "
+            "moves between directories.", _POSITIVE, ignored=_BY_PIECES),
+    Setting("alter.log.dirs.replication.quota.window.size.seconds", _I, "1", "Length of a sample.",
+            _POSITIVE, ignored=_BY_PIECES),
     Setting("fetch.purgatory.purge.interval.requests", _I, "1000", "When parked fetches are "
             "swept.", ignored="parked requests are removed when they are answered"),
     Setting("producer.purgatory.purge.interval.requests", _I, "1000", "When parked produces are "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import threading
 import time
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -262,3 +263,25 @@ def test_pace_rests_and_ends_when_it_is_told() -> None:
     pace.stop()
     with pytest.raises(Stopped):
         pace.breathe(1)
+
+
+def test_pace_keeps_to_a_speed_that_may_change_and_saves_nothing_up() -> None:
+    pace = Pace(1_000_000)
+    time.sleep(0.05)  # nothing was done in it, and nothing is saved for later but one piece
+    begun = time.perf_counter()
+    for _ in range(6):
+        pace.breathe(20_000)
+    assert time.perf_counter() - begun > 0.09
+    pace.bytes_per_second = 1e308
+    begun = time.perf_counter()
+    pace.breathe(1 << 40)
+    assert time.perf_counter() - begun < 5
+
+
+def test_a_speed_is_raised_for_one_who_sleeps() -> None:
+    pace = Pace(1)
+    sleeper = threading.Thread(target=pace.breathe, args=(1 << 40,))
+    sleeper.start()
+    pace.bytes_per_second = 1e308
+    sleeper.join(20)
+    assert not sleeper.is_alive()

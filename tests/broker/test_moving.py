@@ -12,6 +12,7 @@ import pytest
 
 from cotidal.broker import moving
 from cotidal.errors import ErrorCode
+from cotidal.log.leftovers import FUTURE, STRAY, leftover_name
 from cotidal.log.memory import FOREVER, MemoryFiles
 from cotidal.messages.batch import Placed
 from cotidal.node.effects import (
@@ -20,6 +21,8 @@ from cotidal.node.effects import (
     MeasureLogs,
     MoveLogs,
     OpenLog,
+    PaceMoves,
+    PutStraysAside,
     Read,
     ReadToken,
     SaveEpochs,
@@ -35,10 +38,10 @@ from cotidal.node.events import (
     LogsMoved,
     ReadDone,
 )
-from cotidal.values import EpochEntry, LeaderEpoch, Offset
+from cotidal.values import EpochEntry, LeaderEpoch, Offset, Uuid
 from cotidal.wire.batch import read_batches
 from cotidal.wire.records import Record, build_batch
-from tests.broker.test_directory import TOPIC, A, B, World, log, run
+from tests.broker.test_directory import TOPIC, A, B, C, World, log, run
 
 RECORDS = 40
 SETTINGS = {"segment.bytes": "600", "flush.messages": "1", "file.delete.delay.ms": "0"}
@@ -208,6 +211,137 @@ def test_a_log_that_is_deleted_while_it_moves_is_gone() -> None:
         assert not world.broken
 
     run(script, files)
+
+
+def future(number: int = 0, topic_id: Uuid = TOPIC) -> str:
+    return leftover_name(log(number), topic_id, FUTURE)
+
+
+def half_a_copy(files: MemoryFiles, path: str) -> None:
+    """As a crash in the middle leaves it."""
+    files.mkdir(f"{path}/{future()}")
+    files.write(f"{path}/{future()}/00000000000000000000.log", b"not all of it")
+
+
+def test_a_throttle_holds_a_move_and_is_lifted_while_it_lasts() -> None:
+    async def script(world: World) -> None:
+        await filled(world)
+        world.disk.obeys()[PaceMoves](PaceMoves(1))
+        assert await move(world, "/b") is ErrorCode.NONE
+        (under_way,) = world.disk._moving._moves.values()
+        while not under_way.pace.done_bytes:
+            await asyncio.sleep(0.001)
+        first = under_way.pace.done_bytes
+        for offset in range(RECORDS, 2 * RECORDS):  # longer than a move without a throttle takes
+            world.append(0, offset)
+            await world.event(Appended)
+        assert under_way.pace.done_bytes == first
+        assert await read(world, 2 * RECORDS) == 2 * RECORDS * 69
+        world.disk.obeys()[PaceMoves](PaceMoves(moving.UNTHROTTLED))
+        await world.event(LogHoused)
+        assert await read(world, 2 * RECORDS) == 2 * RECORDS * 69
+
+    run(script)
+
+
+@pytest.mark.plain
+def test_a_throttled_move_never_takes_a_large_rest_in_one_piece(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(moving, "MOVE_LAST_BYTES", -1)  # there is always too much left
+    monkeypatch.setattr(moving, "MOVE_ROUNDS_MAX", 2)
+
+    async def script(world: World) -> None:
+        await filled(world)
+        world.disk.obeys()[PaceMoves](PaceMoves(10**12))
+        assert await move(world, "/b") is ErrorCode.NONE
+        (under_way,) = world.disk._moving._moves.values()
+        while under_way.rounds < 10:
+            await asyncio.sleep(0.001)
+        world.disk.obeys()[PaceMoves](PaceMoves(moving.UNTHROTTLED))
+        await world.event(LogHoused)
+
+    run(script)
+
+
+def test_of_two_copies_that_a_crash_left_one_is_gone_on_with_and_the_other_goes() -> None:
+    files = MemoryFiles()
+
+    async def script(world: World) -> None:
+        await filled(world)
+        await world.disk.close()
+
+    async def after(world: World) -> None:
+        world.disk.open_log(OpenLog(log(0), TOPIC, SETTINGS, A))
+        assert (await world.event(LogOpened)).directory == A
+        housed = await world.event(LogHoused)
+        assert housed.directory in (B, C)
+        assert await read(world) == RECORDS * 69
+        while any("future" in name for path in ("/b", "/c") for name in files.listdir(path)):
+            await asyncio.sleep(0.001)
+        assert sum("t-0" in files.listdir(path) for path in ("/a", "/b", "/c")) == 1
+
+    run(script, files)
+    half_a_copy(files, "/b")
+    half_a_copy(files, "/c")
+    run(after, files, clean=True)
+
+
+def test_a_copy_beside_its_own_log_is_removed_and_never_read() -> None:
+    files = MemoryFiles()
+
+    async def script(world: World) -> None:
+        await filled(world)
+        await world.disk.close()
+
+    async def after(world: World) -> None:
+        world.disk.open_log(OpenLog(log(0), TOPIC, SETTINGS, A))
+        assert (await world.event(LogOpened)).end_offset == RECORDS
+        while future() in files.listdir("/a"):
+            await asyncio.sleep(0.001)
+        assert await read(world) == RECORDS * 69
+        assert not world.disk._moving._moves
+
+    run(script, files)
+    half_a_copy(files, "/a")
+    run(after, files, clean=True)
+
+
+def test_copies_and_logs_that_nobody_asked_for_are_no_longer_in_the_way() -> None:
+    files = MemoryFiles()
+
+    async def script(world: World) -> None:
+        await filled(world)
+        for number in (1, 2):
+            world.disk.open_log(OpenLog(log(number), TOPIC, SETTINGS, B))
+            await world.event(LogOpened)
+            world.append(number, 0)
+            await world.event(Appended)
+        world.disk.obeys()[SaveHighWatermarks](SaveHighWatermarks(((log(1), Offset(1)),)))
+        await world.disk.close()
+
+    async def after(world: World) -> None:
+        world.disk.open_log(OpenLog(log(0), TOPIC, SETTINGS, A))
+        world.disk.open_log(OpenLog(log(2), TOPIC, SETTINGS, B))
+        world.disk.obeys()[PutStraysAside](PutStraysAside())
+        for _ in range(2):
+            await world.event(LogOpened)
+        await world.event(LogHoused)  # the copy in /c is gone on with
+        stray = leftover_name(log(1), TOPIC, STRAY)
+        assert sorted(name for name in files.listdir("/b") if name.startswith("t-")) == [
+            stray,
+            "t-2",
+        ]
+        assert [said for said in world.said if stray in said]
+        world.disk.open_log(OpenLog(log(1), TOPIC, SETTINGS, B))
+        opened = await world.event(LogOpened)
+        assert (opened.end_offset, opened.high_watermark) == (0, 0)
+
+    run(script, files)
+    half_a_copy(files, "/c")
+    for gone in (future(7), future(topic_id=Uuid(b"o" * 16))):
+        files.mkdir(f"/b/{gone}")
+    run(after, files, clean=True)
 
 
 class Remembering(MemoryFiles):

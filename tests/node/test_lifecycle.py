@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from asking import CREATE_TOPICS, create, node_with, produce, written
 from cotidal.core.cluster.decide.features import OFFERED
+from cotidal.core.cluster.image import TOPIC_RESOURCE
 from cotidal.errors import ErrorCode
 from cotidal.messages.records.metadata import (
     BrokerRegistrationChangeRecord,
+    ConfigRecord,
     FenceBrokerRecord,
+    RemoveTopicRecord,
     UnregisterBrokerRecord,
 )
 from cotidal.messages.rpc.apis import ApiKey
@@ -20,9 +23,9 @@ from cotidal.messages.rpc.broker_registration import (
 )
 from cotidal.messages.rpc.create_topics import CreatableTopic, CreateTopicsRequest
 from cotidal.node import controller, decisions, doubts, lifecycle
-from cotidal.node.effects import Call, MetadataBatch, Note, OpenLog
+from cotidal.node.effects import Call, MetadataBatch, Note, OpenLog, PutStraysAside
 from cotidal.node.events import CallFailed, ConnectionId, ConnectionLost, ConnectionOpened, Ticked
-from cotidal.values import Millis, NodeId, Uuid, WallMillis
+from cotidal.values import Millis, NodeId, TopicPartition, Uuid, WallMillis
 from lone_node import LoneNode
 
 
@@ -121,3 +124,24 @@ def test_why_a_registration_is_refused_is_told_once() -> None:
     told = [each for each in state.out if isinstance(each, Note)]
     assert len(told) == 1
     assert "DUPLICATE_BROKER_REGISTRATION" in told[0].text
+
+
+def test_what_was_decided_while_a_broker_had_to_register_again_reaches_it() -> None:
+    node = node_with()
+    create(node, "other")
+    state = node.node._state
+    gone = state.controller.committed.topics["orders"].topic_id
+    state.now = Millis(node.now)
+    state.life.stage, state.life.is_published = lifecycle.Stage.UNREGISTERED, False
+    shorter = ConfigRecord(TOPIC_RESOURCE, "other", "retention.ms", "77")
+    controller.propose(state, (RemoveTopicRecord(gone), shorter), decisions.Nothing())
+    node.pass_time(3_000)
+    assert state.life.stage is lifecycle.Stage.RUNNING
+    assert list(state.hosted) == [TopicPartition("other", 0)]
+    assert state.hosted[TopicPartition("other", 0)].settings["retention.ms"] == "77"
+    assert TopicPartition("orders", 0) not in node.logs
+
+
+def test_a_broker_asks_for_every_log_before_it_calls_the_others_strays() -> None:
+    held = node_with().restart(OpenLog, PutStraysAside)
+    assert [type(each) for each in held.held] == [OpenLog, PutStraysAside]

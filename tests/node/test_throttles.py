@@ -16,6 +16,7 @@ from cotidal.messages.rpc.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from cotidal.node import throttles
+from cotidal.node.effects import PaceMoves
 from cotidal.node.hosting import Hosted
 from cotidal.values import BrokerEpoch, LeaderEpoch, NodeId, Offset, TopicPartition
 from lone_node import LoneNode
@@ -210,3 +211,18 @@ def test_a_follower_whose_topic_is_not_throttled_counts_nothing() -> None:
     before = node.node._state.follower_throttle.rate.per_second(node.node._state.now)
     throttles.on_fetched(node.node._state, hosted, 5_000)
     assert node.node._state.follower_throttle.rate.per_second(node.node._state.now) == before
+
+
+def test_the_disk_is_told_of_the_throttle_of_moves_whenever_it_changes() -> None:
+    def told_to_the_disk(node: LoneNode) -> list[int]:
+        return [each.bytes_per_second for each in node.other if isinstance(each, PaceMoves)]
+
+    node = node_with()
+    assert told_to_the_disk(node) == []
+    change = {"replica_alter_log_dirs_io_max_bytes_per_second": str(RATE)}
+    assert set_config(node, BROKER, "1", **change) == 0
+    assert set_config(node, TOPIC, "orders", retention_ms="1") == 0
+    assert told_to_the_disk(node) == [RATE]
+    assert told_to_the_disk(node.restart()) == [RATE]
+    assert set_config(node, BROKER, "1", **dict.fromkeys(change)) == 0
+    assert told_to_the_disk(node) == [RATE, 2**63 - 1]

@@ -196,6 +196,8 @@ TOLD: list[tuple[NodeMoment, str]] = [
     (want.SaveHighWatermarks(((AT, O8),)), "save-high-watermarks orders-0=8"),
     (want.MeasureLogs(READ), "measure-logs 4"),
     (want.MoveLogs(READ, (("/b", AT),)), "move-logs 4: orders-0 to /b"),
+    (want.PaceMoves(1_000), "pace-moves 1000 bytes a second"),
+    (want.PutStraysAside(), "put-strays-aside"),
     (want.Note("info", "hello"), "note info: hello"),
     (want.Fault(AT, "It holds", "here"), "fault orders-0 It holds"),
     (want.Serve(), "serve"),

@@ -22,15 +22,24 @@ def log_starts(cluster: RealCluster, node: int) -> list[str]:
     return sorted(path.name for path in directory.glob("*.log"))
 
 
-def test_a_node_that_was_away_loads_the_snapshot_that_took_the_place_of_what_it_missed(
+def endings(cluster: RealCluster, node: int, topic: str) -> list[str]:
+    """Of the directories in which its three logs are, or were."""
+    names = (path.name for path in (cluster.data / f"node-{node}").glob(f"{topic}-*"))
+    return sorted(name.rpartition("-")[2] for name in names)
+
+
+def test_a_node_that_was_away_loads_the_snapshot_and_puts_aside_what_was_deleted_meanwhile(
     tmp_path: Path,
 ) -> None:
     with RealCluster(tmp_path, settings=OFTEN) as cluster:
         cluster.create("before")
+        cluster.create("gone")
         away = next(node for node in cluster.nodes if node != cluster.controller())
         cluster.kill(away)
         until(lambda: not cluster.is_running(away))
         known = checkpoints(cluster, away)
+        admin = cluster.admin()  # its answers end with it
+        admin.delete_topics(["gone"])["gone"].result(45)
         for number in range(25):
             cluster.create(f"while-away-{number}")
         others = [node for node in cluster.nodes if node != away]
@@ -41,6 +50,8 @@ def test_a_node_that_was_away_loads_the_snapshot_that_took_the_place_of_what_it_
         until(lambda: checkpoints(cluster, away) not in (known, []))
         until(lambda: f"node {away}" in _loaded(cluster))
         cluster.until_in_sync("while-away-7")
+        assert endings(cluster, away, "gone") == ["stray"] * 3
+        assert endings(cluster, away, "before") == ["0", "1", "2"]
         assert cluster.stop() == 0
         # All of them start from what they summed up.
         cluster.start()

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from cotidal.log.checkpoint import encode_partition_metadata
 from cotidal.log.log import Log
 from cotidal.sim.agenda import SECOND
 from cotidal.sim.checkers.liveness import missing
@@ -13,7 +14,7 @@ from cotidal.sim.disk import DiskFault
 from cotidal.sim.plan import Plan
 from cotidal.sim.plans import PLANS
 from cotidal.sim.run import Run
-from cotidal.values import NodeId, TopicPartition
+from cotidal.values import NodeId, TopicPartition, Uuid
 from simulated import go_through
 
 ORDERS = TopicPartition("orders", 0)
@@ -156,3 +157,19 @@ def test_a_lone_log_that_is_damaged_is_never_cut() -> None:
     assert (leader_of(one), log.end_offset) == (-1, end)
     assert len(log.verify()) == 1
     assert next(missing(one.world, one.producers), None) is not None
+
+
+def test_a_log_that_nobody_gives_to_a_node_is_put_aside_when_it_starts() -> None:
+    one = begun(CLUSTER)
+    node = NodeId(2)
+    one.world.kill(node)
+    files = one.world.machines[node].files
+    files.mkdir("/data/gone-0")
+    files.write("/data/gone-0/partition.metadata", encode_partition_metadata(Uuid(b"g" * 16)))
+    files.sync_directory("/data")
+    assert one.world.start(node)
+    stray = f"gone-0.{(b'g' * 16).hex()}-stray"
+    until(one, lambda: stray in files.listdir("/data"))
+    assert "gone-0" not in files.listdir("/data")
+    assert str(ORDERS) in files.listdir("/data")
+    end_well(one)

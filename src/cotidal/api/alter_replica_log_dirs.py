@@ -4,9 +4,9 @@ Replicas of this broker move to other log directories of its own while they are 
 says that a move has begun; DescribeLogDirs shows how far it has come. To name the directory where a
 replica is ends its move. Kafka's errors: LOG_DIR_NOT_FOUND for a path that is not in log.dirs,
 KAFKA_STORAGE_ERROR where either directory is offline, REPLICA_NOT_AVAILABLE without a replica here.
+Moves keep to replica.alter.log.dirs.io.max.bytes.per.second.
 
-Not there: a directory for a replica that this broker does not have yet; the throttle
-replica.alter.log.dirs.io.max.bytes.per.second.
+Not there: a directory for a replica that this broker does not have yet.
 """
 
 from __future__ import annotations

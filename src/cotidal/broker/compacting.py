@@ -45,13 +45,17 @@ class Stopped(Exception):
 
 
 class Pace:
-    """How fast a cleaning may go. Used in the cleaning's thread; ``stop`` from any."""
+    """How fast a cleaning, or a move, may go. Used in its thread; ``stop`` from any."""
 
-    __slots__ = ("_begun", "_speed", "_stopped", "_worked", "done_bytes")
+    __slots__ = ("_owed_bytes", "_seen", "_stopped", "_worked", "bytes_per_second", "done_bytes")
 
     def __init__(self, bytes_per_second: float) -> None:
-        self._speed = max(1.0, bytes_per_second)
-        self._begun = time.perf_counter()
+        self.bytes_per_second = bytes_per_second
+        """May be changed by any thread, and holds at once."""
+        self._owed_bytes = 0.0
+        """Done too early for this speed. What was done too late is not made up for."""
+        self._seen = time.perf_counter()
+        """Since then, time pays for them."""
         self._worked: float | None = None
         """What the thread had used of its core when it last rested: to wait for one is no work."""
         self._stopped = False
@@ -68,13 +72,18 @@ class Pace:
         elif used - self._worked >= WORK_S:
             time.sleep(min((used - self._worked) * REST_RATIO, NAP_S))
             self._worked = time.thread_time()
-        now = time.perf_counter()
-        due = self._begun + self.done_bytes / self._speed
-        while now < due and not self._stopped:
-            time.sleep(min(NAP_S, due - now))
-            now = time.perf_counter()
+        self._owed_bytes += size_bytes
+        while (owed_s := self._pay()) and not self._stopped:
+            time.sleep(min(NAP_S, owed_s))
         if self._stopped:
             raise Stopped
+
+    def _pay(self) -> float:
+        """How long it takes until nothing is owed."""
+        speed, now = max(1.0, self.bytes_per_second), time.perf_counter()
+        self._owed_bytes = max(0.0, self._owed_bytes - (now - self._seen) * speed)
+        self._seen = now
+        return self._owed_bytes / speed
 
 
 class Compacting:

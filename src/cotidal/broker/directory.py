@@ -18,7 +18,7 @@ from typing import NamedTuple
 from cotidal.broker.checkpoints import Checkpoints
 from cotidal.broker.journal import Journal
 from cotidal.broker.removal import Removal
-from cotidal.broker.worker import Worker
+from cotidal.broker.worker import Done, Failed, Outcome, Worker
 from cotidal.log.filesystem import FileSystem
 from cotidal.node.events import DirectoryFailed, MeasuredDirectory, MovingLog
 from cotidal.values import ZERO_UUID, Offset, TopicPartition, Uuid
@@ -88,6 +88,7 @@ class Directories:
         """``on_broken``: no directory is left."""
         self._loop = loop
         self._files = files
+        self._worker = worker
         self._post = post
         self._on_broken = on_broken
         self._journal = journal
@@ -145,6 +146,21 @@ class Directories:
         else:
             said = f"every log directory has failed, the last one with {reason}"
             self._loop.call_soon(self._on_broken, said)  # not in the midst of the node's turn
+
+    def put_strays_aside(self, kept: frozenset[TopicPartition], copies: frozenset[str]) -> None:
+        """Of all logs, those that are of none of these partitions (removal.py)."""
+
+        def told(directory: Directory, outcome: Outcome[list[TopicPartition]]) -> None:
+            match outcome:
+                case Done(strays):
+                    for partition in strays:
+                        directory.checkpoints.forget(partition)
+                case Failed(error):
+                    self._journal.error(f"{directory.path} could not be tidied: {error}")
+
+        for directory in self.online:
+            tidy = partial(directory.removal.put_strays_aside, kept, copies)
+            self._worker.submit(tidy, partial(told, directory))
 
     def save_high_watermarks(
         self,

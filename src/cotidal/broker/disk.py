@@ -26,7 +26,7 @@ from cotidal.broker.driver import wall_millis
 from cotidal.broker.flushing import Flushing
 from cotidal.broker.journal import Journal
 from cotidal.broker.lane import Lane
-from cotidal.broker.moving import Moving
+from cotidal.broker.moving import Moving, future_name
 from cotidal.broker.reading import Reading
 from cotidal.broker.worker import Done, Failed, Outcome, Worker
 from cotidal.limits import UNSENT_BYTES_MAX
@@ -46,6 +46,8 @@ from cotidal.node.effects import (
     MeasureLogs,
     MoveLogs,
     OpenLog,
+    PaceMoves,
+    PutStraysAside,
     Read,
     Retain,
     SaveAborted,
@@ -181,6 +183,8 @@ class Disk:
             SaveHighWatermarks: self.save_high_watermarks,
             MeasureLogs: self.measure_logs,
             MoveLogs: self._moving.move_logs,
+            PaceMoves: self._moving.pace_moves,
+            PutStraysAside: self.put_strays_aside,
         }
 
     @property
@@ -267,11 +271,13 @@ class Disk:
         def opening() -> Log:
             for other in others:
                 why = f"{other.path}/{partition} is an older copy of the one in {directory.path}"
-                other.removal.put_aside(partition, effect.topic_id, why)
+                other.removal.put_aside(partition, why)
+            if not self._files.exists(f"{directory.path}/{partition}"):
+                return opened_as(Offset(0), Offset(0), Offset(0))  # it was a stray a moment ago
             try:
                 return opened_as(point, start, cleaned)
             except WrongTopic as wrong:  # a crash came between a deletion and its renaming
-                directory.removal.put_aside(partition, effect.topic_id, str(wrong))
+                directory.removal.put_aside(partition, str(wrong))
                 return opened_as(Offset(0), Offset(0), Offset(0))
 
         def opened(outcome: Outcome[Log]) -> None:
@@ -389,6 +395,11 @@ class Disk:
 
         put = partial(directory.removal.put_away, lane.partition, lane.topic_id, lane.log)
         lane.run_in(self._keeper, put, put_away)
+
+    def put_strays_aside(self, _: PutStraysAside) -> None:
+        """Whatever has no lane by now; one that is still being put away has."""
+        copies = frozenset(future_name(lane) for lane in self._lanes.values())
+        self._directories.put_strays_aside(frozenset(self._lanes), copies)
 
     # What the core wants remembered
 

@@ -11,7 +11,8 @@ The controller is then told where it lives (LogHoused).
                                      to be, and the other is put aside
   a disk refuses                     the log stays where it is, and the copy goes
 
-Not there: replica.alter.log.dirs.io.max.bytes.per.second; a move is never throttled.
+All moves share one thread, and keep to replica.alter.log.dirs.io.max.bytes.per.second. A log that
+is written faster than that does not arrive until somebody raises it, as in Kafka.
 """
 
 from __future__ import annotations
@@ -26,18 +27,19 @@ from cotidal.broker.directory import Directories, Directory
 from cotidal.broker.driver import wall_millis
 from cotidal.broker.journal import Journal
 from cotidal.broker.lane import Lane
-from cotidal.broker.removal import FUTURE, doomed_name
 from cotidal.broker.worker import Done, Failed, Outcome, Worker
 from cotidal.errors import ErrorCode
 from cotidal.limits import MOVE_LAST_BYTES, MOVE_ROUNDS_MAX
 from cotidal.log.copying import Copy, remove
 from cotidal.log.filesystem import FileSystem
+from cotidal.log.leftovers import DOOMED, FUTURE, leftover_name
 from cotidal.log.log import Log
-from cotidal.node.effects import MoveLogs
+from cotidal.node.effects import MoveLogs, PaceMoves
 from cotidal.node.events import Event, LogHoused, LogsMoved, MovingLog
 from cotidal.values import Offset, TopicPartition
 
-UNTHROTTLED: Final = 1e15
+UNTHROTTLED: Final = (1 << 63) - 1
+"""The setting's default."""
 
 
 class Move:
@@ -45,13 +47,13 @@ class Move:
 
     __slots__ = ("copy", "lane", "pace", "rounds", "source", "swapping", "target")
 
-    def __init__(self, files: FileSystem, lane: Lane, target: Directory) -> None:
+    def __init__(self, files: FileSystem, lane: Lane, target: Directory, speed: int) -> None:
         assert lane.directory is not None
         self.lane = lane
         self.source = lane.directory
         self.target = target
         self.copy = Copy(files, f"{self.source.path}/{lane.partition}", future_path(lane, target))
-        self.pace = Pace(UNTHROTTLED)
+        self.pace = Pace(speed)
         self.rounds = 0
         self.swapping = False
         """The log is being closed and opened again: nothing else may happen to its copy."""
@@ -90,6 +92,7 @@ class Moving:
         self._journal = journal
         self._on_fault = on_fault
         self._moves: dict[TopicPartition, Move] = {}
+        self._speed = UNTHROTTLED
         self._worker: Worker | None = None
 
     def move_logs(self, effect: MoveLogs) -> None:
@@ -97,12 +100,21 @@ class Moving:
         errors = tuple(self._ask(path, partition) for path, partition in effect.moves)
         self._post(LogsMoved(effect.token, errors))
 
+    def pace_moves(self, effect: PaceMoves) -> None:
+        self._speed = effect.bytes_per_second
+        for move in self._moves.values():
+            move.pace.bytes_per_second = effect.bytes_per_second
+
     def resume(self, lane: Lane) -> None:
-        """A log was opened: did an earlier process begin to move it?"""
+        """A log was opened: did an earlier process begin to move it? If it changed its mind on the
+        way, there may be several copies: one is gone on with."""
         for target in self._directories.online:
-            if target is not lane.directory and self._files.exists(future_path(lane, target)):
+            if not self._files.exists(future_path(lane, target)):
+                continue
+            if target is lane.directory or lane.partition in self._moves:
+                self._remove(future_path(lane, target))
+            else:
                 self._begin(lane, target)
-                return
 
     def on_changed(self, lane: Lane) -> None:
         """The log was cut or compacted."""
@@ -114,9 +126,7 @@ class Moving:
         move = self._moves.pop(partition, None)
         if move is not None:
             move.pace.stop()
-            self._worker_of_moves().submit(
-                partial(remove, self._files, move.copy.target), partial(self._removed, move)
-            )
+            self._remove(move.copy.target)
 
     def into(self, directory: Directory) -> tuple[MovingLog, ...]:
         """Logs that are on their way into this one."""
@@ -163,7 +173,7 @@ class Moving:
         self._ask(path, partition)  # nobody waits for the answer any more
 
     def _begin(self, lane: Lane, target: Directory) -> None:
-        move = self._moves[lane.partition] = Move(self._files, lane, target)
+        move = self._moves[lane.partition] = Move(self._files, lane, target, self._speed)
         self._journal.info(f"{lane.partition} moves to {target.path}")
         self._round(move, first=True)
 
@@ -181,7 +191,7 @@ class Moving:
         if self._moves.get(move.lane.partition) is not move:
             return
         match outcome:
-            case Done(pulled) if pulled > MOVE_LAST_BYTES and move.rounds < MOVE_ROUNDS_MAX:
+            case Done(pulled) if pulled > MOVE_LAST_BYTES and self._may_catch_up(move):
                 self._round(move)
             case Done():
                 self._finish(move)
@@ -191,6 +201,10 @@ class Moving:
                 self._give_up(move, error)
             case Failed(error):
                 raise error
+
+    def _may_catch_up(self, move: Move) -> bool:
+        """Under a throttle the rest is never taken in one piece, however long it takes."""
+        return move.rounds < MOVE_ROUNDS_MAX or self._speed < UNTHROTTLED
 
     def _finish(self, move: Move) -> None:
         """When the log is free: the rest of it, and the change."""
@@ -234,7 +248,7 @@ class Moving:
                 source.checkpoints.forget(lane.partition)
                 self._save(source)
                 self._save(target)
-                doomed = f"{source.path}/{doomed_name(lane.partition, lane.topic_id)}"
+                doomed = f"{source.path}/{leftover_name(lane.partition, lane.topic_id, DOOMED)}"
                 source.removal.remove_later(doomed, log.config.file_delete_delay_ms / 1000)
                 self._journal.info(f"{lane.partition} has moved to {target.path}")
                 self._post(LogHoused(lane.partition, lane.topic_id, target.id))
@@ -252,9 +266,12 @@ class Moving:
         move.target.checkpoints.forget(partition)
         self.cancel(partition)
 
-    def _removed(self, move: Move, outcome: Outcome[None]) -> None:
-        if isinstance(outcome, Failed):
-            self._journal.error(f"{move.copy.target} could not be removed: {outcome.error}")
+    def _remove(self, copy: str) -> None:
+        def told(outcome: Outcome[None]) -> None:
+            if isinstance(outcome, Failed):
+                self._journal.error(f"{copy} could not be removed: {outcome.error}")
+
+        self._worker_of_moves().submit(partial(remove, self._files, copy), told)
 
     def _worker_of_moves(self) -> Worker:
         if self._worker is None:
@@ -262,8 +279,12 @@ class Moving:
         return self._worker
 
 
+def future_name(lane: Lane) -> str:
+    return leftover_name(lane.partition, lane.topic_id, FUTURE)
+
+
 def future_path(lane: Lane, target: Directory) -> str:
-    return f"{target.path}/{doomed_name(lane.partition, lane.topic_id, FUTURE)}"
+    return f"{target.path}/{future_name(lane)}"
 
 
 def _reopened(files: FileSystem, lane: Lane, closed: Log, directory: str) -> Log:

@@ -1,31 +1,26 @@
 """Logs of deleted topics: out of the way at once, off the disk after file.delete.delay.ms.
 
-A log's directory is renamed to `<topic>-<n>.<topic id>-delete`, a name that no partition can have,
-so that a topic of the same name can be created at once. What a crash leaves of such directories is
-removed at the next start.
+A log's directory is renamed to end in `-delete` (log/leftovers.py), so that a topic of the same
+name can be created at once. What a crash leaves of such directories is removed at the next start.
 
-A directory that has the name of a partition but another topic's id was left by a crash before the
-renaming. It is put aside as `...-stray` and kept, as Kafka does: that it may go is known here only
-from the metadata log, and one who has restored an old one would lose data.
+A log that metadata does not give this node (its topic was deleted, or moved away, while the node
+was down) is put aside as `-stray` and kept. So is one of another topic of the same name: it was
+left by a crash before the renaming. A copy for a move that nobody goes on with is removed.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Container
 from functools import partial
 
 from cotidal.broker.journal import Journal
 from cotidal.broker.worker import Failed, Outcome, Worker
 from cotidal.log.copying import remove as remove_directory
 from cotidal.log.filesystem import FileSystem
+from cotidal.log.leftovers import DOOMED, FUTURE, leftover_name, put_aside, strays
 from cotidal.log.log import Log
 from cotidal.values import TopicPartition, Uuid
-
-SUFFIX = "-delete"
-STRAY = "-stray"
-FUTURE = "-future"
-"""Of a log that is being moved here (moving.py): Kafka's name for it, too."""
-NAME_BYTES_MAX = 255
 
 
 class Removal:
@@ -46,7 +41,7 @@ class Removal:
 
     def put_away(self, partition: TopicPartition, topic_id: Uuid, log: Log | None) -> str:
         """In a worker: close the log and rename its directory; the new name."""
-        doomed = f"{self._path}/{doomed_name(partition, topic_id)}"
+        doomed = f"{self._path}/{leftover_name(partition, topic_id, DOOMED)}"
         directory = f"{self._path}/{partition}"
         if log is not None:
             log.close()
@@ -55,14 +50,24 @@ class Removal:
             self._files.sync_directory(self._path)
         return doomed
 
-    def put_aside(self, partition: TopicPartition, topic_id: Uuid, why: str) -> None:
-        """In a worker: rename a directory that stands where this topic's log belongs."""
-        stray = doomed_name(partition, topic_id, STRAY)
-        self._files.rename(f"{self._path}/{partition}", f"{self._path}/{stray}")
-        self._files.sync_directory(self._path)
+    def put_aside(self, partition: TopicPartition, why: str) -> None:
+        """In a worker: rename a log that is not, or no longer, the one of this name."""
+        stray = put_aside(self._files, self._path, partition)
         self._loop.call_soon_threadsafe(
             self._journal.warning, f"{why}; it is put aside as {stray}, remove it if you can"
         )
+
+    def put_strays_aside(
+        self, kept: Container[TopicPartition], copies: Container[str]
+    ) -> list[TopicPartition]:
+        """In a worker: of logs, all but those of these partitions, and of copies, all but these."""
+        found = strays(self._files, self._path, kept)
+        for partition in found:
+            self.put_aside(partition, f"{self._path}/{partition} is not given to this node")
+        for name in self._files.listdir(self._path):
+            if name.endswith(FUTURE) and name not in copies:
+                remove_directory(self._files, f"{self._path}/{name}")
+        return found
 
     def remove_later(self, directory: str, delay_s: float) -> None:
         remove = partial(self._remove, directory)
@@ -71,7 +76,7 @@ class Removal:
     def remove_leftovers(self) -> None:
         """Directories that an earlier process meant to remove."""
         for name in self._files.listdir(self._path):
-            if name.endswith(SUFFIX):
+            if name.endswith(DOOMED):
                 self._remove(f"{self._path}/{name}")
 
     def stop(self) -> None:
@@ -86,8 +91,3 @@ class Removal:
     def _told(self, directory: str, outcome: Outcome[None]) -> None:
         if isinstance(outcome, Failed):
             self._journal.error(f"{directory} could not be removed: {outcome.error}")
-
-
-def doomed_name(partition: TopicPartition, topic_id: Uuid, kind: str = SUFFIX) -> str:
-    suffix = f"-{partition.partition}.{topic_id.hex()}{kind}"
-    return partition.topic[: NAME_BYTES_MAX - len(suffix)] + suffix

@@ -318,6 +318,17 @@ class MoveLogs(NamedTuple):
     """Path of the directory, and what is to be there."""
 
 
+class PaceMoves(NamedTuple):
+    """All moves together may copy so much from now on, those under way too."""
+
+    bytes_per_second: int
+
+
+class PutStraysAside(NamedTuple):
+    """Every log that metadata gives this node has been asked for: what else there is of logs was
+    left by topics that were deleted, or moved away, while this node was down."""
+
+
 class Note(NamedTuple):
     """A sentence for the log."""
 
@@ -378,6 +389,8 @@ Effect: TypeAlias = (
     | SaveHighWatermarks
     | MeasureLogs
     | MoveLogs
+    | PaceMoves
+    | PutStraysAside
     | Note
     | Fault
     | Serve

@@ -45,7 +45,7 @@ from cotidal.messages.records.metadata import (
     UnregisterBrokerRecord,
 )
 from cotidal.node import coordination, fetchers, housing, offline, proposals, quotas, throttles
-from cotidal.node.effects import ConfigureLog, DeleteLog, OpenLog
+from cotidal.node.effects import ConfigureLog, DeleteLog, OpenLog, PutStraysAside
 from cotidal.node.events import LogOpened
 from cotidal.node.hosting import Hosted
 from cotidal.node.partition_effects import move
@@ -91,10 +91,7 @@ def publish_difference(state: NodeState, before: Image) -> None:
     """Another image has taken the place of ``before``: change what is hosted by the difference."""
     image = state.controller.committed
     _reconfigure(state, None)
-    for partition, hosted in list(state.hosted.items()):
-        topic = image.topics.get(partition.topic)
-        if topic is None or topic.topic_id != hosted.replica.topic_id:
-            _drop(state, hosted)
+    _drop_what_is_gone(state)
     for topic in image.topics.values():
         for number, told in topic.partitions.items():
             if before.partition(topic.name, number) != told or _is_other(before, topic):
@@ -103,19 +100,33 @@ def publish_difference(state: NodeState, before: Image) -> None:
     quotas.configure(state)
 
 
+def _drop_what_is_gone(state: NodeState) -> None:
+    image = state.controller.committed
+    for partition, hosted in list(state.hosted.items()):
+        topic = image.topics.get(partition.topic)
+        if topic is None or topic.topic_id != hosted.replica.topic_id:
+            _drop(state, hosted)
+
+
 def _is_other(before: Image, topic: Topic) -> bool:
     """A topic of this name was another one."""
     return before.topic_names.get(topic.topic_id) != topic.name
 
 
 def publish_everything(state: NodeState) -> None:
-    """At start: host all that the committed image gives this node."""
-    throttles.configure(state)
+    """At start: host all that the committed image gives this node, and nothing else.
+
+    One that has to register again heard nothing of what was decided meanwhile: topics that it
+    hosts may be gone, and settings others.
+    """
     quotas.configure(state)
     _note_fenced(state)
+    _reconfigure(state, None)
+    _drop_what_is_gone(state)
     for topic in state.controller.committed.topics.values():
         for partition in topic.partitions:
             host(state, TopicPartition(topic.name, partition))
+    state.out.append(PutStraysAside())
 
 
 def host(state: NodeState, partition: TopicPartition) -> None:

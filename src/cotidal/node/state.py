@@ -141,6 +141,7 @@ class NodeState:
         "leader_throttle",
         "life",
         "markers",
+        "moves_per_second",
         "next_checkpoint",
         "next_compaction",
         "next_retention",
@@ -207,6 +208,8 @@ class NodeState:
         self.selects_by_rack = isinstance(selector, str) and selector.endswith(RACK_AWARE)
         self.leader_throttle = _throttle(config.settings, "leader.replication.throttled.rate")
         self.follower_throttle = _throttle(config.settings, "follower.replication.throttled.rate")
+        self.moves_per_second = (1 << 63) - 1
+        """What the disk was told of the throttle of moves between directories: not to mind it."""
         self.fetch_terms = terms(config.number)
         self.fenced_since: dict[NodeId, Millis] = {}
         """When this node learnt that a broker is fenced."""

@@ -16,8 +16,8 @@ forgotten after replication.quota.window.num windows.
 Kafka holds back, on either side, whoever is not in the ISR. Here a follower that was caught up a
 moment ago, or is about to join, is not held back: the high watermark waits for it already. Nor is
 one that has not heard from its leader yet: it may be in sync and not know it.
-Owns of the state: leader_throttle, follower_throttle; of Hosted: throttled_leader,
-throttled_follower, paces.
+Owns of the state: leader_throttle, follower_throttle, moves_per_second; of Hosted:
+throttled_leader, throttled_follower, paces.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from cotidal.core.partition.isr import must_wait_for
+from cotidal.node.effects import PaceMoves
 from cotidal.node.hosting import Hosted
 from cotidal.node.rate import Rate
 from cotidal.node.state import NodeState
@@ -33,6 +34,8 @@ from cotidal.values import NodeId
 
 LEADER_RATE: Final = "leader.replication.throttled.rate"
 FOLLOWER_RATE: Final = "follower.replication.throttled.rate"
+MOVE_RATE: Final = "replica.alter.log.dirs.io.max.bytes.per.second"
+"""Of logs between directories of this broker (KIP-113): the disk keeps to it."""
 LEADER_REPLICAS: Final = "leader.replication.throttled.replicas"
 FOLLOWER_REPLICAS: Final = "follower.replication.throttled.replicas"
 EVERY_REPLICA: Final = "*"
@@ -42,6 +45,10 @@ def configure(state: NodeState) -> None:
     """The rates may have changed. What was counted so far stays counted."""
     state.leader_throttle.bound = state.number(LEADER_RATE)
     state.follower_throttle.bound = state.number(FOLLOWER_RATE)
+    moves = state.number(MOVE_RATE)
+    if moves != state.moves_per_second:
+        state.moves_per_second = moves
+        state.out.append(PaceMoves(moves))
 
 
 def mark(state: NodeState, hosted: Hosted, values: Mapping[str, str]) -> None:

@@ -155,6 +155,10 @@ def _effect(effect: want.Effect, names: Names) -> _Words:
         case want.MoveLogs(token=token, moves=moves):
             told = ", ".join(f"{partition} to {path}" for path, partition in moves)
             return "move-logs", f"{token}: {told}"
+        case want.PaceMoves(bytes_per_second=speed):
+            return "pace-moves", f"{speed} bytes a second"
+        case want.PutStraysAside():
+            return "put-strays-aside", ""
         case want.Note(level=level, text=text):
             return "note", f"{level}: {text}"
         case want.Fault(partition=partition, promise=promise):

@@ -24,6 +24,7 @@ from cotidal.log.failure import (
     OutOfRange,
     WrongTopic,
 )
+from cotidal.log.leftovers import DOOMED, leftover_name, put_aside, strays
 from cotidal.log.log import Log
 from cotidal.log.memory import FOREVER, OPERATIONS, MemoryFiles
 from cotidal.log.metadata_store import METADATA_PARTITION, MetadataStore
@@ -54,8 +55,6 @@ CHECKPOINT_US: Final = 60 * SECOND
 COMPACTION_US: Final = 400 * MS
 """A compaction takes up to this long: time for its log to be written, cut or deleted."""
 METADATA_SEGMENT_BYTES: Final = 64 * 1024
-DOOMED: Final = "-delete"
-STRAY: Final = "-stray"
 
 
 class DiskFault(Enum):
@@ -138,6 +137,8 @@ class Disk:
             fx.SaveHighWatermarks: self.save_high_watermarks,
             fx.MeasureLogs: self.measure_logs,
             fx.MoveLogs: self.move_logs,
+            fx.PaceMoves: _at_no_pace,
+            fx.PutStraysAside: self.put_strays_aside,
             **self._metadata_log.obeys(),
         }
 
@@ -280,7 +281,7 @@ class Disk:
                 try:
                     lane.log = self._open(effect, point, start, cleaned)
                 except WrongTopic:  # a crash came between a deletion and its renaming
-                    self._put_aside(partition, effect.topic_id)
+                    put_aside(self._files, DATA, partition)
                     lane.log = self._open(effect, Offset(0), Offset(0), Offset(0))
             except (LogError, OSError) as error:
                 return (_failed(lane, error),)
@@ -304,11 +305,6 @@ class Disk:
             cleaned_to=cleaned_to,
             now_wall=self._hands.wall(),
         )
-
-    def _put_aside(self, partition: TopicPartition, topic_id: Uuid) -> None:
-        stray = f"{DATA}/{partition}.{topic_id.hex()}{STRAY}"
-        self._files.rename(f"{DATA}/{partition}", stray)
-        self._files.sync_directory(DATA)
 
     def _opened(self, lane: Lane, opened: Opened) -> tuple[Event, ...]:
         return (
@@ -422,7 +418,7 @@ class Disk:
 
     def _delete(self, lane: Lane) -> None:
         partition = lane.partition
-        doomed = f"{DATA}/{partition}.{lane.topic_id.hex()}{DOOMED}"
+        doomed = f"{DATA}/{leftover_name(partition, lane.topic_id, DOOMED)}"
         if lane.log is not None:
             try:
                 lane.log.close()
@@ -452,6 +448,14 @@ class Disk:
         for name in self._files.listdir(DATA):
             if name.endswith(DOOMED):
                 self._remove(f"{DATA}/{name}")
+
+    def put_strays_aside(self, _: fx.PutStraysAside) -> None:
+        try:
+            for partition in strays(self._files, DATA, self.lanes):
+                put_aside(self._files, DATA, partition)
+                self._checkpoints.forget(partition)
+        except OSError:
+            pass  # the next process tries again
 
     # What the core wants remembered
 
@@ -564,3 +568,7 @@ def _unmoved(partition: TopicPartition, done: bool) -> None:
 
 def _breathe(size_bytes: int) -> None:
     return None
+
+
+def _at_no_pace(effect: fx.PaceMoves) -> None:
+    """There is nothing to be moved."""
