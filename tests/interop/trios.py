@@ -70,6 +70,11 @@ class Killer:
         self._wrong: BaseException | None = None
         self._thread = threading.Thread(target=self._go_on, name="killer", daemon=True)
 
+    @property
+    def is_at_work(self) -> bool:
+        """There is more to be killed, or something is down."""
+        return self._thread.is_alive()
+
     def __enter__(self) -> Self:
         self._thread.start()
         return self

@@ -1,25 +1,19 @@
 // kafkajs as an application uses it. Each check prints one line of JSON: {name, ok, why}.
 //
-//   node client.js BOOTSTRAP everything     administration, writing, groups, transactions
-//   node client.js BOOTSTRAP steady COUNT   COUNT numbers written and read by a group, at 200 a second
+//   node client.js BOOTSTRAP     administration, writing, groups, transactions
 'use strict'
 
-const { Kafka, CompressionTypes, logLevel } = require('kafkajs')
+const { CompressionTypes } = require('kafkajs')
+const { connected, pause } = require('./connecting')
 
 const PATIENCE_MS = 60_000
 const PARTITIONS = 3
 
-const [bootstrap, what, count] = process.argv.slice(2)
-const kafka = new Kafka({
-  clientId: 'interop',
-  brokers: bootstrap.split(','),
-  logLevel: logLevel.NOTHING,
-  retry: { initialRetryTime: 100, maxRetryTime: 1000, retries: 100 },
-})
+const [bootstrap] = process.argv.slice(2)
+const kafka = connected(bootstrap)
 const unique = Date.now().toString(36)
 let names = 0
 const named = (name) => `kafkajs-${name}-${unique}-${names++}`
-const pause = (ms) => new Promise((done) => setTimeout(done, ms))
 
 const expect = (holds, told) => {
   if (!holds) throw new Error(told)
@@ -184,48 +178,6 @@ const CHECKS = {
   },
 }
 
-const steady = async (total) => {
-  const topic = await newTopic('steady')
-  const groupId = named('steady')
-  const seen = []
-  const consumer = await reading(topic, groupId, seen, { sessionTimeout: 10_000 })
-  const producer = kafka.producer({ idempotent: true, maxInFlightRequests: 1 })
-  await producer.connect()
-  const acknowledged = new Set()
-  const checks = {
-    'every record is acknowledged': async () => {
-      for (let number = 0; number < total; number += 20) {
-        const values = Array.from({ length: Math.min(20, total - number) }, (_, n) => number + n)
-        // One partition a call: with several, kafkajs tells of success and leaves out those whose
-        // leader moves to a broker that has answered for another one already.
-        const partition = (number / 20) % PARTITIONS
-        const messages = values.map((n) => ({ value: `${n}`, partition }))
-        await producer.send({ topic, acks: -1, messages })
-        values.forEach((n) => acknowledged.add(`${n}`))
-        await pause(100)
-      }
-    },
-    'the group reads all that is acknowledged': async () => {
-      const missing = () => {
-        const read = new Set(seen.map((each) => each.value))
-        return [...acknowledged].filter((each) => !read.has(each))
-      }
-      await within(PATIENCE_MS, () => missing().length === 0, () => `missing: ${missing()}`)
-    },
-    'no record is in the log twice': async () => {
-      const places = new Map()
-      for (const { partition, offset, value } of seen) {
-        const place = `${partition}/${offset}`
-        expect((places.get(value) ?? place) === place, `${value} is at two places`)
-        places.set(value, place)
-      }
-    },
-  }
-  await judge(checks)
-  await consumer.disconnect()
-  await producer.disconnect()
-}
-
 const judge = async (checks) => {
   for (const [name, check] of Object.entries(checks)) {
     let why = ''
@@ -238,9 +190,7 @@ const judge = async (checks) => {
   }
 }
 
-const main = () => (what === 'steady' ? steady(Number(count)) : judge(CHECKS))
-
-main().then(
+judge(CHECKS).then(
   () => process.exit(0),
   (wrong) => {
     console.error(wrong)
