@@ -4,6 +4,7 @@
     python -m tests.mutants --only vote-for-a-shorter-log --only told-before-fsync
     python -m tests.mutants --scripts              the stories in tests/scripts alone: seconds
     python -m tests.mutants --campaign --seeds 500 --afresh --keep --markdown
+    python -m tests.mutants --tell told-before-fsync      the run that found it, made short
 
 Each bug is planted in a copy of the product. Two hunters look for it, neither knowing of the other:
 the scripts, and a campaign of the simulator. What both miss is shown to the unit tests of its room;
@@ -58,6 +59,8 @@ class Verdict(NamedTuple):
 
 def main() -> None:
     options = _options()
+    if options.tell is not None:
+        sys.exit(tell(MUTANTS[options.tell], tries=options.tries, lines=options.lines))
     mutants = [MUTANTS[name] for name in options.only or MUTANTS]
     begun = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="mutants-") as root:
@@ -92,6 +95,9 @@ def _options() -> argparse.Namespace:
     alone = parser.add_mutually_exclusive_group()
     alone.add_argument("--scripts", action="store_true", help="the scripts alone")
     alone.add_argument("--campaign", action="store_true", help="the campaign alone")
+    alone.add_argument("--tell", choices=list(MUTANTS), metavar="NAME", help="how a bug shows")
+    parser.add_argument("--tries", type=int, default=200, help="to make its run short (200)")
+    parser.add_argument("--lines", type=int, default=20, help="of its story, the last (20)")
     parser.add_argument("--seeds", type=int, default=500, help="runs a bug at most (500)")
     parser.add_argument("--seconds", type=float, default=600, help="a bug at most (600)")
     parser.add_argument("--jobs", type=int, default=2, help="processes (2)")
@@ -99,6 +105,28 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--keep", action="store_true", help="write what was found into stories/")
     parser.add_argument("--markdown", action="store_true", help="the table for the docs, too")
     return parser.parse_args()
+
+
+def tell(mutant: Mutant, *, tries: int, lines: int) -> int:
+    """Plant it, make the run that found it short, and tell what happens in it; 0 if it does."""
+    known = STORIES / f"{mutant.name}.json"
+    if not known.exists():
+        print(f"no run of a campaign that finds {mutant.name} is kept: see --campaign --keep")
+        return 1
+    story = json.loads(known.read_text(encoding="utf-8"))
+    run = (f"--plan={story['plan']}", f"--seed={story['seed']}")
+    with tempfile.TemporaryDirectory(prefix="mutants-") as root:
+        plant(Path(root), mutant)
+        script = str(Path(root) / "short.script")
+        for words in (
+            ("shrink", *run, f"--tries={tries}", f"--out={script}"),
+            ("replay", script, f"--lines={lines}"),
+        ):
+            told = _python(Path(root), "-m", "cotidal", "sim", *words)
+            print(told.stdout + told.stderr, flush=True)
+            if story["broken"] not in told.stdout:
+                return 1
+    return 0
 
 
 # Hunters

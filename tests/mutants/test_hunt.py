@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.mutants import report
-from tests.mutants.__main__ import Verdict, first_script, runs, stories
+from tests.mutants.__main__ import Verdict, first_script, runs, stories, tell
 from tests.mutants.catalogue import MUTANTS
 from tests.mutants.hunt import Task, in_turn
 from tests.mutants.mutant import HOUSE, plant
@@ -28,6 +28,15 @@ def test_a_run_finds_a_planted_bug_that_the_house_does_not_have(tmp_path: Path) 
         tree = tmp_path / str(name)
         plant(tree, None if name is None else MUTANTS[name])
         assert runs(tree, "--only", "calm:1", "--jobs", "1")["broken"] == broken
+
+
+def test_the_run_that_found_a_bug_is_made_short_and_told(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert tell(MUTANTS[QUICK], tries=3, lines=5) == 0
+    told = capsys.readouterr().out
+    assert "breaks CONSUMED_NEVER_CHANGES" in told, "a script"
+    assert "-> respond" in told, "and the end of its story"
 
 
 def test_a_script_finds_a_planted_bug_that_the_house_does_not_have(tmp_path: Path) -> None:
