@@ -135,6 +135,9 @@ def test_what_is_written_and_cut_while_it_moves_is_in_the_copy(
         await filled(world)
         assert await move(world, "/b") is ErrorCode.NONE
         world.disk._moving._worker_of_moves().submit(held.wait, lambda _: None)
+        (under_way,) = world.disk._moving._moves.values()
+        while under_way.rounds < 2:  # all of it has been copied once
+            await asyncio.sleep(0.001)
         world.disk.truncate_to(TruncateTo(log(0), Offset(7)))
         await world.event(LogOpened)
         for offset in range(7, RECORDS):  # as long as before, and not the same

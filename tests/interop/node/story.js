@@ -87,9 +87,16 @@ const writing = async (isOver) => {
 const transacting = async (isOver) => {
   const settings = { transactionalId: topic, idempotent: true, maxInFlightRequests: 1 }
   const begun = async () => {
-    const producer = kafka.producer(settings)
-    await producer.connect()
-    return producer
+    for (;;) {
+      const producer = kafka.producer(settings)
+      try {
+        await producer.connect()
+        return producer
+      } catch (wrong) {
+        tellError('connecting', wrong)
+        await pause(PAUSE_MS)
+      }
+    }
   }
   let producer = await begun()
   for (let number = 0; !isOver(); number++) {
@@ -113,7 +120,7 @@ const transacting = async (isOver) => {
         () => false
       )
       if (!isAborted) {
-        await producer.disconnect()
+        await producer.disconnect().catch((error) => tellError('disconnecting', error))
         producer = await begun()
       }
     }
