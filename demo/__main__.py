@@ -56,7 +56,7 @@ def run(cluster: ProcessCluster) -> None:
     tell(f"Node {leader} is back, has cut its tail and caught up: in sync again", seconds)
     tell(f"All {BROKERS} logs are equal, byte for byte")
     check(writer.acked, read_back(bootstrap), lonely)
-    tell_verdict(bootstrap, str(cluster.data))
+    tell_verdict(bootstrap, str(cluster.data), writer.acked)
 
     begun = time.perf_counter()
     status = cluster.stop()

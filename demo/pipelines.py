@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import importlib.util
+import tempfile
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cotidal.client.cluster import Cluster
+from cotidal.client.producer import Acknowledged
+from cotidal.client.receipts import receipts
+from cotidal.values import Offset
 from demo.clients import TOPIC
 from demo.telling import Failed, tell
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from pyspark.sql import SparkSession
 
+    from cotidal.spark.audit.copies import Subject
 
-def tell_verdict(bootstrap: str, data: str) -> None:
-    """Where Spark can run; else one sentence about what it would take."""
+
+def tell_verdict(bootstrap: str, data: str, acked: Mapping[int, int]) -> None:
+    """Where Spark can run; else one sentence about what it would take. ``acked``: the numbers
+    that were acknowledged with acks=all, and their offsets."""
     lacks = what_lacks()
     if lacks is not None:
         tell(f"The pipelines' verdict is left out: {lacks}")
@@ -26,7 +36,7 @@ def tell_verdict(bootstrap: str, data: str) -> None:
     spark = start("cotidal demo", master="local[2]", brief=True)
     tell("Spark is there, for the pipelines", time.perf_counter() - begun)
     try:
-        _audit(spark, bootstrap, data)
+        _audit(spark, bootstrap, data, acked)
         _health(spark, bootstrap)
     finally:
         spark.stop()
@@ -40,7 +50,7 @@ def what_lacks() -> str | None:
     return java_fault()
 
 
-def _audit(spark: SparkSession, bootstrap: str, data: str) -> None:
+def _audit(spark: SparkSession, bootstrap: str, data: str, acked: Mapping[int, int]) -> None:
     from cotidal.spark.audit.copies import log_directories, subjects
     from cotidal.spark.audit.job import audit
 
@@ -54,6 +64,36 @@ def _audit(spark: SparkSession, bootstrap: str, data: str) -> None:
     tell(
         f"audit: {records:,} records, the same in every replica, checksums and epochs right",
         time.perf_counter() - begun,
+    )
+    _prove(spark, bootstrap, found, acked)
+
+
+def _prove(
+    spark: SparkSession, bootstrap: str, found: Sequence[Subject], acked: Mapping[int, int]
+) -> None:
+    from cotidal.spark.audit.acknowledged import prove
+
+    begun = time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="cotidal-demo-") as work:
+        file = Path(work) / "acknowledged.jsonl"
+        file.write_text(receipt_lines(acked))
+        proof = prove(spark, bootstrap, [str(file)], found)
+    if proof.findings:
+        raise Failed("; ".join(each.sentence for each in proof.findings))
+    if proof.receipts != len(acked):
+        raise Failed(f"only {proof.receipts} of {len(acked)} receipts were looked at")
+    tell(
+        f"audit: every acknowledged record is there once, by {proof.receipts:,} receipts",
+        time.perf_counter() - begun,
+    )
+
+
+def receipt_lines(acked: Mapping[int, int]) -> str:
+    """As `cotidal produce --receipts` writes them."""
+    return "".join(
+        f"{line}\n"
+        for number, offset in acked.items()
+        for line in receipts(TOPIC, Acknowledged(0, Offset(offset), (b"%d" % number,)))
     )
 
 
