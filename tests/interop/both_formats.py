@@ -14,7 +14,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from cotidal.spark import query_runs
+from cotidal.spark import query_runs, session
 
 FORMATS = ("kafka", "cotidal")
 ROWS = 200
@@ -41,6 +41,7 @@ def rows(found: DataFrame) -> list[list[Any]]:
 
 def main(bootstrap: str, prefix: str, directory: str, *jars: str) -> None:
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    session.spare_compiling()
     spark = (
         SparkSession.builder.master("local[2]")
         .config("spark.jars", ",".join(jars))

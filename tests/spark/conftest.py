@@ -108,7 +108,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         pytest.skip("Spark needs Java 17 or newer: install one and put it on the PATH")
     from pyspark.sql import SparkSession
 
+    from cotidal.spark.session import spare_compiling
+
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    spare_compiling()
     home: Path = tmp_path_factory.mktemp("spark")
     session = (
         SparkSession.builder.master("local[2]")

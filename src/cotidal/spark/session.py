@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 JAVA_MIN: Final = 17
 LOCAL: Final = "local[*]"
 QUIET: Final = Path(__file__).with_name("log4j2.properties")
+STARTUP: Final = Path(__file__).with_name("startup")
+"""For the path of Spark's Python processes (startup/sitecustomize.py)."""
 BRIEF: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 GET_JAVA: Final = "`apt install openjdk-17-jre-headless`, or point JAVA_HOME at one"
 
@@ -34,6 +36,7 @@ def start(name: str, *, master: str = LOCAL, brief: bool = False) -> SparkSessio
         raise Unusable("pipelines run on Spark: install 'cotidal[spark]'") from None
     # The executors must have what we have: same Python, same packages.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    spare_compiling()
     quiet = f"-Dlog4j2.configurationFile={QUIET.as_uri()}"
     builder = (
         SparkSession.builder.appName(name)
@@ -49,6 +52,13 @@ def start(name: str, *, master: str = LOCAL, brief: bool = False) -> SparkSessio
             "spark.sql.shuffle.partitions", str(os.cpu_count() or 1)
         )
     return builder.getOrCreate()
+
+
+def spare_compiling() -> None:
+    """Have the Python processes of a Spark that starts from here import pyspark quickly."""
+    path = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if str(STARTUP) not in path:
+        os.environ["PYTHONPATH"] = os.pathsep.join([str(STARTUP), *filter(None, path)])
 
 
 def java_fault() -> str | None:
