@@ -6,6 +6,9 @@ here; the connector is the newest one (``bench.stock_connector``). Exactly-once 
 the same at-least-once write: the stock connector has no other. A micro-batch is what Spark calls
 triggerExecution, of a stream into which 1,000 records come in a second.
 
+A second table has the CPU time of each session (JVM and Python) for a row. What else the machine
+does changes it little, and the first one much.
+
 ``--compiled PYTHON`` adds a contestant: the same with the decoder of a compiled build.
 """
 
@@ -86,7 +89,7 @@ class Amount(NamedTuple):
     repetitions: int
 
 
-FULL: Final = Amount({100: 2_000_000, 1000: 400_000}, follow_seconds=30, repetitions=3)
+FULL: Final = Amount({100: 1_000_000, 1000: 200_000}, follow_seconds=30, repetitions=3)
 QUICK: Final = Amount({100: 300_000, 1000: 60_000}, follow_seconds=20, repetitions=1)
 
 
@@ -263,9 +266,32 @@ def measured(
     return tuple(Standing(query.row, samples[query.row.key]) for query in queries)
 
 
+def cpu_text(standings: Sequence[Standing]) -> str:
+    """A line for each query that has rows: the session's CPU for one, beside the stock one's."""
+    lines = []
+    for standing in standings:
+        spent = {
+            name: statistics.median(_cpu_us(each) for each in samples)
+            for name, samples in standing.samples.items()
+        }
+        if standing.row.unit == "rows/s":
+            times = ", ".join(
+                f"{name} {us:.2f}" + ("" if name == THEIRS else f" ({spent[THEIRS] / us:.2f}x)")
+                for name, us in spent.items()
+            )
+            lines.append(f"{standing.row.title:<36}{times}")
+    return "\n".join(["CPU of the session for a row, us:", *lines])
+
+
+def _cpu_us(sample: Sample) -> float:
+    assert sample.client_cores is not None
+    return sample.client_cores / sample.value * 1e6
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.spark_queries", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="one short repetition")
+    parser.add_argument("--repetitions", type=int, help="instead of three, or of one with --quick")
     parser.add_argument("--json", action="store_true", help="every sample, as JSON")
     parser.add_argument("--compiled", metavar="PYTHON", help=".venv-compiled/bin/python")
     parser.add_argument("--query", action="append", help="by its key; may be given again")
@@ -278,7 +304,7 @@ def main() -> int:
             tempfile.TemporaryDirectory(prefix="cotidal-spark-") as work,
             contestants(amount, Path(work), asked.compiled) as found,
         ):
-            standings = measured(found, amount.repetitions, queries)
+            standings = measured(found, asked.repetitions or amount.repetitions, queries)
     except (ServerFailed, LoadFailed, apache_kafka.KafkaMissing) as failure:
         print(failure, file=sys.stderr)
         return 1
@@ -289,6 +315,7 @@ def main() -> int:
     print(as_text(standings, OURS, THEIRS))
     if asked.compiled is not None:
         print(as_text(standings, COMPILED, THEIRS))
+    print(cpu_text(standings))
     return 0
 
 
