@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
-from cotidal.cli.lab import command
+from cotidal.cli.heat_map import shade
+from cotidal.cli.lab import _draw_grid, command
 from cotidal.cli.verb import Failed
-from cotidal.sim.lab.configuration import COMPARED
+from cotidal.sim.lab.comparison import Row
+from cotidal.sim.lab.configuration import COMPARED, Configuration
+from cotidal.sim.lab.measures import Measures
 from cotidal.sim.plans import PLANS
 
 QUICK = ("--plan", "calm", "--seeds", "1", "--jobs", "1")
@@ -105,3 +109,28 @@ def test_a_grid_is_drawn_of_configurations_against_plans(
     assert all(each.name.split(",")[0] in loss for each in few)
     assert loss.count("<title>") == 4
     assert all(f">{plan}</text>" in loss for plan in ("calm", "mild"))
+
+
+def test_a_square_of_the_grid_tells_the_share_of_its_own_runs(tmp_path: Path) -> None:
+    def row(acks: int, *lost: int) -> Row:
+        silent = -1 if acks == 0 else 6_000
+        runs = [
+            Measures(at, "", 100, each, 0, 24_000, silent, 1, 2) for at, each in enumerate(lost)
+        ]
+        return Row(Configuration(f"acks {acks}", acks=acks), tuple(runs), ())
+
+    found = {"ebb": [row(0, 5, 0), row(-1, 0, 0)], "harsh": [row(0, 3, 9)]}
+    _draw_grid(found, 2, str(tmp_path))
+
+    def told(picture: str) -> list[tuple[str, str]]:
+        """Colours, and the first word of what is told, line by line."""
+        text = (tmp_path / picture).read_text()
+        squares = re.findall(r'fill="(#\w+)" stroke="#\w+"><title>(\S+) %', text)
+        labels = re.findall(r'text-anchor="middle">(\S+)</text>', text)
+        assert labels == [share for _, share in squares]
+        return squares
+
+    assert told("loss.svg") == [
+        (shade(0), "0.0"), (shade(0.35), "50.0"), (shade(0.7), "100.0"),
+    ]  # fmt: skip
+    assert told("availability.svg") == [(shade(0.175), "25.0")], "with acks=0 nobody knows"

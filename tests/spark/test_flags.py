@@ -81,5 +81,27 @@ def test_a_broker_that_is_silent_has_no_share() -> None:
     assert list(leaderships.judged()) == []
 
 
+def test_a_broker_that_spoke_half_a_minute_ago_still_has_one() -> None:
+    leaderships = leading(4, 4, 0)
+    leaderships.told(SILENT_MS, 1, 4)
+    leaderships.told(SILENT_MS, 2, 4)
+    assert [(flag.broker, flag.raised) for flag in leaderships.judged()] == [(1, True), (2, True)]
+
+
+def test_the_flag_of_a_broker_that_falls_silent_is_lowered() -> None:
+    leaderships = leading(6, 3, 3)
+    assert [flag.broker for flag in leaderships.judged()] == [1]
+    late = SILENT_MS + 1
+    leaderships.told(late, 2, 3)
+    leaderships.told(late, 3, 3)
+    again = Leaderships.from_text(leaderships.as_text())
+    assert list(again.judged()) == [Flag("uneven", late, 1, 0, 3.0, False)]
+    assert list(again.judged()) == []
+
+
+def test_nobody_has_told_anything_yet() -> None:
+    assert list(Leaderships().judged()) == []
+
+
 def test_one_partition_in_all_is_not_uneven() -> None:
     assert list(leading(1, 0, 0).judged()) == []
