@@ -14,7 +14,7 @@ import pytest
 
 from bench import apache_kafka
 from bench.apache_kafka import run_tool
-from bench.server import Recipe, Server, serving
+from bench.server import Recipe, Server, free_ports, serving
 
 pytestmark = pytest.mark.interop
 
@@ -149,3 +149,46 @@ def test_status_tells_of_apache_kafka_what_its_apis_can_tell(apache: Server, top
             "bound": "exact",
         }
     assert "in sync" in ours(apache, "status", topic)
+
+
+def two_disks(directory: Path) -> Recipe:
+    """One node of ours with two log directories, formatted and not started."""
+    client, controller = free_ports(2)
+    file = directory / "server.properties"
+    file.write_text(
+        "process.roles=broker,controller\n"
+        "node.id=1\n"
+        f"listeners=PLAINTEXT://localhost:{client},CONTROLLER://localhost:{controller}\n"
+        "controller.listener.names=CONTROLLER\n"
+        f"controller.quorum.voters=1@localhost:{controller}\n"
+        f"log.dirs={directory}/a,{directory}/b\n"
+    )
+    cotidal = (sys.executable, "-m", "cotidal")
+    subprocess.run([*cotidal, "format", "--config", str(file)], check=True, capture_output=True)
+    return Recipe("cotidal", ((*cotidal, "broker", "--config", str(file)),), (client,), directory)
+
+
+def test_kafkas_tool_moves_a_replica_to_another_directory_under_its_throttle(
+    kafka: None, topic: str, tmp_path: Path
+) -> None:
+    with serving(two_disks(tmp_path)) as server:
+        ours(server, "topic", "create", topic, "-p", "1", "-r", "1")
+        ours(server, "produce", topic, typed=f"{LINE}\n" * RECORDS)
+        source, target = sorted(
+            (tmp_path / "a", tmp_path / "b"), key=lambda path: not (path / f"{topic}-0").exists()
+        )
+        moved = {"topic": topic, "partition": 0, "replicas": [1], "log_dirs": [str(target)]}
+        (tmp_path / "plan.json").write_text(json.dumps({"version": 1, "partitions": [moved]}))
+        wish = ("--reassignment-json-file", str(tmp_path / "plan.json"))
+        begun = time.monotonic()
+        throttle = ("--replica-alter-log-dirs-throttle", "500000")
+        said = tool(server, "kafka-reassign-partitions", *wish, "--execute", *throttle)
+        assert f"Successfully started moving log directory to {target}" in said
+        until((target / f"{topic}-0").exists)
+        # Five megabytes at 500 kB a second.
+        assert time.monotonic() - begun > 8
+        until(lambda: not (source / f"{topic}-0").exists())
+        verified = tool(server, "kafka-reassign-partitions", *wish, "--verify")
+        assert f"Reassignment of replica {topic}-0-1 completed successfully" in verified
+        entity = ("--entity-type", "brokers", "--entity-name", "1", "--describe")
+        assert "alter.log.dirs" not in tool(server, "kafka-configs", *entity)
