@@ -10,16 +10,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from cotidal.client.cluster import Cluster
-from cotidal.messages.rpc.apis import ApiKey
-from cotidal.messages.rpc.produce import (
-    PartitionProduceData,
-    ProduceRequest,
-    ProduceResponse,
-    TopicProduceData,
-)
-from cotidal.wire.batch import read_batches
-from cotidal.wire.records import Record, build_batch
+from hanging import UNVERIFIED, hang
 from real_node import real_node
 
 _names = count()
@@ -52,27 +43,6 @@ def hanging(cotidal: Any, topic: str, *options: str, **where: str) -> Any:
     return json.loads(said.out)["hanging"]
 
 
-def hang(bootstrap: str, topic: str) -> None:
-    """A batch of a producer that no coordinator knows, as it came before brokers verified them."""
-    data = build_batch(
-        [Record(None, b"v", timestamp=1)],
-        producer_id=77,
-        producer_epoch=3,
-        base_sequence=0,
-        transactional=True,
-    )
-    written = PartitionProduceData(0, read_batches(data))
-    request = ProduceRequest(
-        "ghost", -1, 5_000, (TopicProduceData(topic, partition_data=(written,)),)
-    )
-    with Cluster(bootstrap) as cluster:
-        leader = cluster.topic(topic).partitions[0].leader
-        connection = cluster.connection(leader)
-        connection._versions[ApiKey.PRODUCE] = (3, 11)
-        answer = connection.call(ApiKey.PRODUCE, request, ProduceResponse)
-    assert answer.responses[0].partition_responses[0].error_code == 0
-
-
 def test_transactions_are_listed_and_described(cotidal: Any, shop: Transacting) -> None:
     shop.open()
     listed = json.loads(cotidal("txn", "list", "--state", "ongoing", "--json").out)
@@ -101,8 +71,7 @@ def test_what_a_coordinator_knows_of_does_not_hang(cotidal: Any, shop: Transacti
 
 
 def test_what_no_coordinator_knows_of_is_ended(cotidal: Any, tmp_path: Path) -> None:
-    unverified = {"transaction.partition.verification.enable": "false"}
-    with real_node(tmp_path, unverified) as old:
+    with real_node(tmp_path, UNVERIFIED) as old:
         where = {"bootstrap": old.bootstrap}
         assert cotidal("topic", "create", "t", "-p", "1", **where).status == 0
         hang(old.bootstrap, "t")

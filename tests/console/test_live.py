@@ -1,11 +1,13 @@
 """The live console in a real browser, on three processes of `cotidal up`."""
 
+import contextlib
 import json
 import re
 import subprocess
 import sys
 
 import pytest
+from playwright.sync_api import TimeoutError as PlaywrightTimeout
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
@@ -13,6 +15,7 @@ from browser import PageServer, serious_problems, shot
 from cotidal.client.cluster import Cluster as Client
 from cotidal.client.producer import Producer
 from cotidal.testing.ports import quiet_port
+from watched import drag
 
 pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.timeout(240)]
 
@@ -26,7 +29,7 @@ def cotidal(*arguments, **options):
 
 
 class Up:
-    """Three brokers with their console, and a topic."""
+    """Three brokers with their console, and two topics."""
 
     def __init__(self):
         port, page = quiet_port(3), quiet_port()
@@ -39,7 +42,8 @@ class Up:
         self.address = self._process.stdout.readline().split()[-1]
         self.produced = 0
         at = ("--bootstrap", self.bootstrap)
-        cotidal("topic", "create", "orders", "--partitions", "1", *at)
+        for topic in ("orders", "returns"):
+            cotidal("topic", "create", topic, "--partitions", "1", *at)
 
     def produce(self, count, acks="all", bootstrap=None):
         """To the only partition."""
@@ -112,6 +116,58 @@ def test_a_cluster_that_is_well_says_so_and_shows_its_logs(page, up):
     assert page.locator("#metadata li", has_text="topic orders created").count() == 1
     assert page.locator(".lamps .holds").count() == 6
     assert page.title() == "Live cluster · cotidal"
+
+
+def test_a_record_is_looked_at_on_the_replica_that_was_clicked(page, up):
+    offset = up.produced - 1
+    cell = page.locator(".row", has_text="Broker 2").locator(".cell").last
+    cell.click()
+    detail = page.locator("#detail")
+    detail.get_by_text(f"Offset {offset} on broker 2").wait_for()
+    detail.get_by_text(f"order {offset}", exact=True).wait_for()
+    page.keyboard.press("Escape")
+    page.wait_for_selector("#detail", state="hidden")
+
+
+def test_a_partition_is_chosen_in_the_picture_in_the_table_and_in_the_strips(page):
+    page.get_by_label("Partition", exact=True).select_option("returns-0")
+    until(page, "p => p.partition === 'returns-0'")
+    page.locator("#partitions").get_by_role("button", name="orders-0").click()
+    until(page, "p => p.partition === 'orders-0'")
+    second = {"x": 14 + 5, "y": 5}
+    page.locator("#partitions canvas").first.click(position=second)
+    until(page, "p => p.partition === 'returns-0'")
+
+
+def test_the_keys_are_those_of_the_simulator(page):
+    leader = chosen(page)["leader"]
+    page.keyboard.press("?")
+    page.wait_for_selector("dialog[open]:has-text('What you see')")
+    page.keyboard.press("Escape")
+    page.wait_for_selector("dialog[open]", state="detached")
+    click(page, "Help and keys")
+    click(page, "Close")
+    page.keyboard.press(" ")
+    until(page, "p => p.picture.state === 'paused'")
+    page.keyboard.press("ArrowLeft")
+    until(page, "p => p.picture.now_us < p.picture.furthest_us")
+    back = page.evaluate("cotidal.store.picture.now_us")
+    page.keyboard.press("ArrowRight")  # to the next thing that was seen, or to now
+    until(page, f"p => p.picture.now_us > {back}")
+    page.keyboard.press("ArrowLeft")
+    until(page, "p => p.picture.state === 'paused'")
+    page.keyboard.press(" ")
+    until(page, "p => p.picture.state === 'running'")
+    follower = next(node for node in (1, 2, 3) if node != leader)
+    page.keyboard.press(str(follower))
+    page.wait_for_selector(f"#detail h3:text('Broker {follower}')")
+    page.keyboard.press("k")
+    until(page, f"p => p.picture.brokers[{follower}].state === 'down'")
+    page.locator("#detail").get_by_role("button", name="Start", exact=True).click()
+    until(page, "p => p.chosen().isr.length === 3")
+    page.focus("#skip")
+    page.keyboard.press("Enter")
+    until(page, "p => document.activeElement.id === 'main' && p.world === 'live'")
 
 
 def test_a_follower_is_killed_and_the_high_watermark_goes_on_without_it(page, up):
@@ -273,6 +329,39 @@ def test_links_are_cut_and_slowed_and_made_whole(page):
     slider.fill("0")
     slider.dispatch_event("change")
     until(page, "p => p.picture.links['1-2'] === undefined")
+    page.locator(".broker[aria-label^='Broker 3']").press("Enter")
+    far = detail.get_by_label("Distance, milliseconds each way")
+    for by_ms, slow in (("60", "=== 60"), ("0", "=== undefined")):
+        far.fill(by_ms)
+        far.dispatch_event("change")
+        until(page, f"p => p.picture.links['1-3']?.slow_ms {slow}")
+
+
+def drag_until(page, condition, *points):
+    """A message that passes may be caught in place of what is under it: then once more."""
+    for _ in range(30):
+        drag(page, *points)
+        with contextlib.suppress(PlaywrightTimeout):
+            page.wait_for_function(f"() => ({condition})(cotidal.store)", timeout=2_000)
+            return
+    raise AssertionError(f"nothing was dragged so that {condition}")
+
+
+def test_links_are_cut_and_slowed_by_dragging(page):
+    """Broker 1 stands at the top; the stroke goes round it."""
+    one, other = page.evaluate("[1, 2].map(id => cotidal.map.places.get(id))")
+    middle = (one["x"] + other["x"]) / 2, (one["y"] + other["y"]) / 2
+    aside = (middle[0] + 12, middle[1] - 8)
+    drag_until(page, "p => p.picture.links['1-2']?.slow_ms > 20", middle, aside)
+    drag_until(page, "p => !p.picture.links['1-2']", middle, aside, middle)
+    top = (one["x"], one["y"])
+    both = "p.picture.links['1-2']?.slow_ms > 20 && p.picture.links['1-3']?.slow_ms > 20"
+    drag_until(page, f"p => {both}", top, (top[0], top[1] - 12))
+    drag_until(page, "p => !p.picture.links['1-2']", top, (top[0], top[1] + 30))
+    across = ((110, 120), (350, 120))
+    for cut in ("=== true", "=== undefined"):
+        drag(page, *across)
+        until(page, f"p => p.picture.links['1-2']?.cut {cut} && p.picture.links['1-3']?.cut {cut}")
 
 
 def test_the_time_line_goes_back_to_what_was_seen_and_returns(page, up):
@@ -284,6 +373,14 @@ def test_the_time_line_goes_back_to_what_was_seen_and_returns(page, up):
     until(page, f"p => p.picture.furthest_us > {stays} + 2e6")
     assert page.evaluate("cotidal.store.picture.now_us") == stays
     page.wait_for_selector("#play:has-text('Now')")
+    click(page, "Step")
+    until(page, f"p => p.picture.now_us > {stays}")
+    page.locator("#timeline input").fill("500")
+    half = "Math.abs(p.picture.now_us / p.picture.furthest_us - 0.5) < 0.1"
+    until(page, f"p => p.picture.state === 'paused' && {half}")
+    page.get_by_label("every step").check()
+    page.locator("#feed button.when").first.click()
+    until(page, "p => p.logs.told.some((each) => each.at === p.picture.now_us)")
     page.locator("#play").click()
     until(page, f"p => p.chosen().logs[p.chosen().leader].high_watermark === {up.produced}")
     page.wait_for_selector("#play:has-text('Pause')")

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from watched import orders, picture, press, run_fast, told, until, wait
+from watched import drag, orders, picture, press, run_fast, told, until, wait
 
 pytestmark = pytest.mark.xdist_group("browser")
 
@@ -71,12 +71,18 @@ def test_a_shared_link_is_the_whole_run(open_page, server, page):
     press(page, "Produce")
     press(page, "Kill broker 2")
     wait(page, "p.brokers['2'].state === 'down'")
-    press(page, "Step")
-    press(page, "Step")
+    for _ in range(2):
+        before = picture(page)["now_us"]
+        press(page, "Step")
+        wait(page, f"p.now_us > {before}")
     until(page, "location.hash.includes('did=')")
     shown = picture(page)
-    other = open_page(page.evaluate("location.href") + f"&at_us={shown['now_us']}")
-    assert picture(other) == shown
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    press(page, "Copy link")
+    page.wait_for_selector("#toast:has-text('The link is copied')")
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert f"at_us={shown['now_us']}" in copied
+    assert picture(open_page(copied)) == shown
 
 
 def test_a_step_tells_one_thing_and_a_step_back_takes_it_back(page):
@@ -93,6 +99,10 @@ def test_a_step_tells_one_thing_and_a_step_back_takes_it_back(page):
     page.keyboard.press("ArrowLeft")
     until(page, f"cotidal.store.logs.told.length === {len(first)}")
     assert told(page) == first
+    press(page, "Step")
+    until(page, f"cotidal.store.logs.told.length > {len(first)}")
+    press(page, "Step back")
+    until(page, f"cotidal.store.logs.told.length === {len(first)}")
 
 
 def test_the_time_line_goes_to_any_moment(page):
@@ -104,8 +114,9 @@ def test_the_time_line_goes_to_any_moment(page):
     page.locator("#timeline input").fill("500")
     wait(page, f"Math.abs(p.now_us - {end} / 2) < {end} / 500")
     page.get_by_label("every step").check()
-    page.locator("#feed button.when").last.click()
-    wait(page, "p.now_us < 1e6")
+    last = page.locator("#feed button.when").last
+    moment = last.evaluate("(button) => { button.click(); return Number(button.textContent) }")
+    wait(page, f"Math.abs(p.now_us / 1e6 - {moment}) < 0.001")
 
 
 def test_a_broker_can_be_paused_stopped_wiped_and_lose_power(page):
@@ -141,20 +152,9 @@ def test_links_are_slowed_by_a_slider_and_by_dragging_a_broker(page):
     page.mouse.move(x - 40, y + 24)
     page.mouse.up()
     wait(page, "p.links['1-3']?.slow_ms > 50 && p.links['2-3']?.slow_ms > 50")
-
-
-def drag(page, *points):
-    """In the coordinates of the picture of the cluster."""
-    placed = """([x, y]) => {
-      const at = new DOMPoint(x, y).matrixTransform(cotidal.map.root.getScreenCTM());
-      return [at.x, at.y];
-    }"""
-    places = [page.evaluate(placed, list(point)) for point in points]
-    page.mouse.move(*places[0])
-    page.mouse.down()
-    for place in places[1:]:
-        page.mouse.move(*place, steps=4)
-    page.mouse.up()
+    page.locator(".broker[aria-label^='Broker 2']").press("Enter")
+    page.get_by_label("Distance, milliseconds each way").fill("200")
+    wait(page, "p.links['1-2']?.slow_ms === 200 && p.links['2-3']?.slow_ms === 200")
 
 
 def test_a_link_is_slowed_by_pulling_it_aside(page):
@@ -193,6 +193,8 @@ def test_a_message_says_what_it_caused(page):
     assert "Caused" not in page.locator("#detail").text_content()
     page.evaluate("cotidal.link.ask({do: 'run-for', ms: 40})")
     page.wait_for_selector("#detail p:has-text('Caused'):has-text('the leader, writes offset')")
+    page.locator("#detail").get_by_role("button", name="Close").click()
+    page.wait_for_selector("#detail", state="hidden")
 
 
 def test_a_message_is_clicked_read_and_lost(page):
@@ -224,6 +226,65 @@ def test_settings_and_clients_change_while_it_runs(page):
     wait(page, f"o.isr.includes({leader})")
     press(page, "Elect preferred leader")
     wait(page, "o.leader === o.preferred")
+
+
+def test_records_are_produced_by_hand_and_at_a_rate_with_every_level_of_acks(page):
+    for level, rate in (("all", "0"), ("1", "3"), ("0", "7")):
+        page.get_by_label(f"acks={level}", exact=True).fill(rate)
+        page.get_by_label(f"acks={level}", exact=True).blur()
+        wait(page, f"p.clients['acks={level}'].rate === {rate}")
+    page.get_by_label("Record to produce").fill("by hand")
+    page.get_by_label("acks", exact=True).select_option("1")
+    press(page, "Produce")
+    run_fast(page, "5")
+    until(page, "cotidal.store.logs.samples.filter((each) => each.acks === '1').length > 3")
+    assert page.get_by_label("Record to produce").input_value() == ""
+
+
+def test_who_is_left_is_elected_uncleanly_by_hand(open_page, server):
+    """Nobody in sync is left, and nobody is elected until a person says so."""
+    page = open_page(f"{server.base}#seed=7&nodes=5&min_isr=1&elr=false")
+    run_fast(page)
+    wait(page, "o.logs[o.leader].end > 3")
+    leader = orders(page)["leader"]
+    away = [node for node in orders(page)["replicas"] if node != leader]
+    for node in away:
+        press(page, f"Kill broker {node}")
+    wait(page, f"o.isr.join() === '{leader}'")
+    press(page, f"Kill broker {leader}")
+    for node in away:
+        press(page, f"Start broker {node}")
+    wait(page, "o.leader === -1")
+    wait(page, " && ".join(f"p.brokers[{node}].state === 'up'" for node in away))
+    assert orders(page)["leader"] == -1
+    press(page, "Elect uncleanly")
+    wait(page, f"o.leader > 0 && o.leader !== {leader}")
+
+
+def test_an_election_of_controllers_shows_terms_and_votes(page):
+    leads = "Object.values(p.brokers).find((each) => each.quorum?.role === 'leader')"
+    wait(page, leads)
+    before = picture(page)["brokers"]
+    active = next(each for each in before.values() if each.get("quorum", {})["role"] == "leader")
+    term = active["quorum"]["epoch"]
+    quorum = page.locator("#quorum")
+    quorum.get_by_text(f"Node {active['id']} leads in term {term}.").wait_for()
+    assert quorum.locator("tbody tr").count() == 3
+    press(page, f"Kill broker {active['id']}")
+    quorum.locator(f"tr:has-text('{active['id']}') .pill.bad").wait_for()
+    for _ in range(600):
+        if page.locator(".broker-state:has-text('votes for')").count():
+            break
+        page.evaluate("cotidal.link.ask({do: 'run-for', ms: 2})")
+        page.evaluate("new Promise(requestAnimationFrame)")
+    voter = page.locator(".broker:has(.broker-state:has-text('votes for'))")
+    named = voter.locator(".broker-state").text_content().removeprefix(" votes for ")
+    assert f"votes for {named}," in voter.get_attribute("aria-label")
+    assert quorum.locator(f"tr:has-text('node {named}')").count() >= 1
+    quorum.get_by_text("asks for votes in term").wait_for()
+    run_fast(page)
+    wait(page, f"{leads}?.quorum.epoch > {term}")
+    quorum.get_by_text(f"Node {named} leads in term").wait_for()
 
 
 def test_a_broken_promise_stops_the_world_and_names_the_records(open_page, server):
@@ -277,12 +338,15 @@ def test_keys_help_and_colours(page):
     wait(page, "p.state === 'running'")
     page.keyboard.press("+")
     wait(page, "p.speed === 0.5")
+    page.keyboard.press("-")
+    wait(page, "p.speed === 0.25")
     page.keyboard.press("Space")
     wait(page, "p.state === 'paused'")
-    page.keyboard.press("?")
-    page.wait_for_selector("dialog[open]:has-text('What you see')")
-    page.keyboard.press("Escape")
-    page.wait_for_selector("dialog[open]", state="detached")
+    for closes in (lambda: page.keyboard.press("Escape"), lambda: press(page, "Close")):
+        page.keyboard.press("?")
+        page.wait_for_selector("dialog[open]:has-text('What you see')")
+        closes()
+        page.wait_for_selector("dialog[open]", state="detached")
     page.keyboard.press("2")
     page.keyboard.press("k")
     wait(page, "p.brokers['2'].state === 'down'")
@@ -291,6 +355,11 @@ def test_keys_help_and_colours(page):
     before = page.evaluate("getComputedStyle(document.body).backgroundColor")
     press(page, "Light or dark")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") != before
+    address = page.url
+    page.focus("#skip")
+    page.keyboard.press("Enter")
+    until(page, "document.activeElement.id === 'main'")
+    assert page.url == address
 
 
 def test_another_cluster_can_be_begun(page):
@@ -333,30 +402,72 @@ def test_a_lesson_is_chosen_played_and_left(page):
     press(page, "Next lesson")
     until(page, "cotidal.store.about.lesson.name === 'partition/slow-follower'")
     until(page, "location.hash.includes('story=partition%2Fslow-follower')")
+    press(page, "Previous lesson")
+    page.wait_for_selector(".lesson .caption:has-text('Committed is what')")
     press(page, "Sandbox")
     until(page, "cotidal.store.world === 'simulator'")
     page.wait_for_selector(".lesson", state="hidden")
 
 
 def test_the_slow_region_is_seen_in_the_latency_plot(open_page, server):
+    """acks=all is as slow as the slow follower, until that one leaves the ISR; acks=1 is not."""
     page = open_page(f"{server.base}#world=story&story=lesson/slow-region")
-    page.select_option("#speed", "5")
-    for scene in (1, 2):
-        page.locator(".lesson .next").first.click()
-        wait(page, f"p.lesson.at === {scene} && p.state === 'paused'")
-    page.wait_for_selector("#latency .note:has-text('acks=all: median')")
+    near = play_scene(page, 1)
+    assert near["all"] < 50
+    assert near["1"] < 50
+    away = play_scene(page, 2)
     page.wait_for_selector(".link.slow")
+    assert away["all"] > 100
+    assert away["1"] < 50
+    assert page.evaluate("cotidal.store.chosen().isr.length") == 3
+    page.wait_for_selector("#latency .note:has-text('acks=all: median')")
+    drawn = {level: page.evaluate(DRAWN, level) for level in ("all", "1")}
+    assert min(len(points) for points in drawn.values()) > 20
+    assert max(drawn["all"]) < min(drawn["1"]), drawn  # higher up
     page.wait_for_selector("#throughput .note:has-text('records/s')")
     assert page.locator("#throughput .acks-1").count() > 3
-    assert page.locator("#latency .acks-1").get_attribute("d").count("M") > 20
+    further = play_scene(page, 3)
+    assert further["longest"] > 1000
+    assert further["1"] < 50
+    assert page.evaluate("cotidal.store.chosen().isr.length") == 2
+    without = play_scene(page, 4)
+    assert without["all"] < 50
+
+
+SCENE = """(from) => {
+  const found = { longest: 0 };
+  for (const level of ["all", "1"]) {
+    const mine = cotidal.store.logs.samples.filter((each) => each.acks === level);
+    const took = mine.filter((each) => each.at - each.us > from).map((each) => each.us / 1000);
+    found[level] = took.sort((one, other) => one - other)[took.length >> 1];
+    if (level === "all") found.longest = took.at(-1);
+  }
+  return found;
+}"""
+"""Milliseconds, of what was sent since: the median by level, and the longest with acks=all."""
+
+DRAWN = """(level) => {
+  const drawn = document.querySelector(`#latency .acks-${level}`).getAttribute("d");
+  return [...drawn.matchAll(/M[\\d.]+ ([\\d.]+)/g)].slice(-25).map((each) => Number(each[1]));
+}"""
+"""How far down each of the last points is."""
+
+
+def play_scene(page, scene):
+    page.select_option("#speed", "10")
+    begun = picture(page)["now_us"]
+    page.locator(".lesson .next").first.click()
+    wait(page, f"p.lesson.at === {scene} && p.state === 'paused'")
+    return page.evaluate(SCENE, begun)
 
 
 def test_a_run_of_a_plan_opens_and_goes_to_its_end(page):
     press(page, "Runs")
     page.locator("#dialog select").select_option("calm")
+    page.locator("#dialog").get_by_label("Seed").fill("2")
     page.locator("#open-run").click()
     until(page, "cotidal.store.world === 'run'")
-    page.wait_for_selector("h1:has-text('Plan calm, seed 1')")
+    page.wait_for_selector("h1:has-text('Plan calm, seed 2')")
     run_fast(page, "50")
     wait(page, "p.state === 'ended'")
     until(page, "location.hash.includes('plan=calm')")
@@ -375,9 +486,18 @@ def test_the_lab_measures_until_it_is_stopped_and_opens_a_loss(page):
     page.get_by_label("Seeds").fill("200")
     for name in ("acks=all, min ISR 1", "acks=all, min ISR 2"):
         page.get_by_label(name, exact=True).uncheck()
+    page.locator("#lab-plan").select_option("ebb")
     page.get_by_text("A configuration of your own").click()
+    own = page.locator("#lab details")
+    own.get_by_label("acks").select_option("1")
+    own.get_by_label("Min ISR").fill("2")
+    own.get_by_label("flush.messages").fill("1")
+    own.get_by_label("Regions apart, ms").fill("5")
+    own.get_by_label("Unclean election").check()
+    own.get_by_label("ELR").uncheck()
     press(page, "Add")
-    page.get_by_label("acks=all, min ISR 1 (yours)").uncheck()
+    name = "acks=1, min ISR 2, unclean, no ELR, flush 1, regions 5 ms (yours)"
+    page.get_by_label(name).uncheck()
     press(page, "Measure")
     page.wait_for_selector("#lab tr.lossy", timeout=60_000)
     press(page, "Stop")

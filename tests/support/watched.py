@@ -41,3 +41,17 @@ def run_fast(page, speed="10"):
 
 def press(page, name):
     page.get_by_role("button", name=name, exact=True).click()
+
+
+def drag(page, *points):
+    """In the coordinates of the picture of the cluster."""
+    placed = """([x, y]) => {
+      const at = new DOMPoint(x, y).matrixTransform(cotidal.map.root.getScreenCTM());
+      return [at.x, at.y];
+    }"""
+    places = [page.evaluate(placed, list(point)) for point in points]
+    page.mouse.move(*places[0])
+    page.mouse.down()
+    for place in places[1:]:
+        page.mouse.move(*place, steps=4)
+    page.mouse.up()

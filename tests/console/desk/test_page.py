@@ -1,4 +1,4 @@
-"""The desk in a real browser, over a console in a process of its own and a live cluster.
+"""The desk in a real browser, over a console and three brokers, each a process of its own.
 
 Every view is opened and every action clicked.
 """
@@ -13,8 +13,11 @@ from browser import PageServer, serious_problems, shot
 from cotidal.cli.topic import wait_for_leaders
 from cotidal.client.admin import Resource, change_configs, create_topic
 from cotidal.client.cluster import Cluster as Client
+from cotidal.client.moving import reassign
 from cotidal.client.producer import Producer
-from cotidal.values import WallMillis
+from cotidal.testing.cluster import ProcessCluster
+from cotidal.values import TopicPartition, WallMillis
+from hanging import UNVERIFIED, hang
 
 pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.plain]
 
@@ -33,6 +36,12 @@ HOSTILE = [
 ]
 
 NO_CALENDAR = WallMillis(1 << 62)
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with ProcessCluster(3, settings=UNVERIFIED) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
@@ -236,8 +245,15 @@ def test_a_record_is_produced(page):
     assert re.fullmatch(
         r"Written to orders-1 at offset \d+ \(all in-sync replicas have it\)\.", told
     )
+    form.get_by_label("Acknowledged by").select_option("1")
+    form.get_by_label("a null value").check()
+    form.get_by_label("Key").fill("gone")
+    form.get_by_role("button", name="Produce").click()
+    page.wait_for_selector("#produce .told.good:has-text('its leader has it')")
+    page.get_by_label("At most", exact=True).fill("20")
     read(page, "orders", partition="1")
     page.wait_for_selector("tr.record:has-text('written in the page')")
+    page.wait_for_selector("tr.record:has-text('gone') .pill:text('null')")
 
 
 def test_a_topic_is_made_grown_set_moved_and_deleted(page):
@@ -260,6 +276,14 @@ def test_a_topic_is_made_grown_set_moved_and_deleted(page):
     page.click("#set-config button[type=submit]")
     assert "it will be '5000'" in confirm(page)
     page.wait_for_selector("tr:has-text('retention.ms') .pill:text('topic')")
+    page.click("[data-key='set-retention.ms']")
+    page.click("text=To its default…")
+    page.click("text=Leave it as it is")
+    page.wait_for_selector("#dialog", state="hidden")
+    page.click("[data-key='set-retention.ms']")
+    page.click("text=To its default…")
+    assert "default" in confirm(page)
+    page.wait_for_selector("tr:has-text('retention.ms') .pill:text('topic')", state="detached")
     go(page, "topics")
     page.click("[data-key=move]")
     page.wait_for_selector("#tab-moves[aria-selected=true]")
@@ -280,6 +304,47 @@ def test_a_topic_is_made_grown_set_moved_and_deleted(page):
     page.wait_for_selector("[data-key='topic-by-hand']", state="detached")
 
 
+def test_topics_are_found_and_lead_to_records(page):
+    go(page, "topics")
+    page.get_by_label("Find").fill("ord")
+    page.get_by_label("the cluster's own too").check()
+    page.wait_for_selector("[data-key=topic-hostile]", state="detached")
+    page.get_by_label("Find").fill("__consumer")
+    page.wait_for_selector("[data-key=topic-__consumer_offsets]")
+    page.get_by_label("Find").fill("")
+    page.click("[data-key=topic-orders]")
+    page.click("[data-key=records]")
+    page.wait_for_selector(".told:has-text('orders-0 on broker')")
+    for button, said in (("Records", "orders-1 on broker"), ("Compare replicas", "orders-1")):
+        go(page, "topics")
+        partition = page.locator("details.partition:has-text('orders-1')")
+        if partition.get_attribute("open") is None:
+            partition.locator("summary").click()
+        partition.get_by_role("button", name=button).click()
+        page.wait_for_selector(f".told:has-text('{said}')")
+
+
+def test_leaders_are_elected_by_hand(page, client, make_topic):
+    """Another replica is preferred from now on, first of one partition, then of another."""
+    make_topic("led", partitions=2)
+    told = client.topic("led").partitions
+    for each in told:
+        first, *rest = each.replicas
+        reassign(client, {TopicPartition("led", each.partition): (*rest, first)})
+    go(page, "topics")
+    page.click("[data-key=topic-led]")
+    partition = page.locator("details.partition:has-text('led-0')")
+    partition.locator("summary").click()
+    partition.get_by_role("button", name="Elect preferred leader").click()
+    assert "Nothing is lost" in confirm(page)
+    page.wait_for_selector(f"summary:has-text('led-0 led by {told[0].replicas[1]}')")
+    go(page, "overview")
+    page.click("[data-key=elect]")
+    assert "led-1" in confirm(page)
+    go(page, "topics")
+    page.wait_for_selector(f"summary:has-text('led-1 led by {told[1].replicas[1]}')")
+
+
 def test_a_move_is_stopped(page, client, make_topic):
     """A byte a second after its first fetch, which is of a mebibyte at most."""
     make_topic("stuck", *[b"x" * 100_000] * 40, replicas=1)
@@ -296,6 +361,9 @@ def test_a_move_is_stopped(page, client, make_topic):
     confirm(page)
     page.click("[data-key=stop-stuck-0]")
     confirm(page)
+    page.locator("#move").get_by_label("Off brokers").fill("1, 2, 3")
+    page.click("#move button[type=submit]")
+    page.wait_for_selector("#desk > .told.bad")
     page.wait_for_selector("section[aria-label='Under way']:has-text('Nothing is being moved')")
     page.click("#unthrottle")
     confirm(page)
@@ -314,6 +382,19 @@ def test_groups_and_transactions_tell_what_is_open(page):
     page.wait_for_selector("section[aria-label='Transactional id shop']:has-text('orders-1')")
     page.click("[data-key=abort]")
     page.wait_for_selector("#desk > .told.bad:has-text('no transaction hangs')")
+    go(page, "groups")
+    group = page.locator("section[aria-label='Group billing']")
+    group.get_by_role("button", name="orders-0").click()
+    page.wait_for_selector(".told:has-text('orders-0 on broker')")
+
+
+def test_what_hangs_is_aborted(page, cluster, make_topic):
+    hang(cluster.bootstrap, make_topic("haunted"))
+    go(page, "transactions")
+    page.wait_for_selector(".verdict.bad:has-text('1 open transaction hangs')")
+    page.click("[data-key=abort]")
+    assert "haunted-0" in confirm(page, loses=True)
+    page.wait_for_selector(".verdict.good:has-text('none hangs')")
 
 
 def test_what_the_health_pipeline_found_is_shown_once_it_writes(page, make_topic):
@@ -346,6 +427,27 @@ def test_a_console_that_only_shows_plans_and_does_nothing(open_page, filled):
         page.close()
     finally:
         server.stop()
+
+
+def test_who_is_left_is_elected_uncleanly(page, cluster, client, make_topic, until):
+    """The last one in sync is dead; the other lacks what only that one had."""
+    make_topic("risked", b"kept", replicas=2, min_insync_replicas="1")
+    told = client.topic("risked").partitions[0]
+    (follower,) = set(told.replicas) - {told.leader}
+    cluster.kill(follower)
+    until(lambda: client.topic("risked").partitions[0].isr == (told.leader,))
+    producer = Producer(client, "risked", partition=0)
+    producer.add(b"lost")
+    producer.flush()
+    cluster.kill(told.leader)
+    cluster.restart(follower)
+    go(page, "topics")
+    page.click("[data-key=topic-risked]")
+    page.click("text=Elect uncleanly…")
+    assert f"What only broker {told.leader} may hold nobody can tell" in confirm(page, loses=True)
+    page.wait_for_selector(f"summary:has-text('risked-0 led by {follower}')")
+    cluster.restart(told.leader)
+    page.wait_for_selector("#health.good, #health:has-text('All well')")
 
 
 def test_pictures_of_the_desk(open_page, console):

@@ -11,6 +11,7 @@ import { ClusterMap, legend } from "./map.js";
 import { Changes, Detail, Feed, MetadataLog, Promises } from "./panels.js";
 import { PartitionTable } from "./partitions.js";
 import { LagPlot, LatencyPlot, ThroughputPlot } from "./plots.js";
+import { QuorumPanel } from "./quorum.js";
 import { Store } from "./store.js";
 import { Timeline } from "./timeline.js";
 
@@ -29,7 +30,7 @@ class Page {
     legend(byId("legend"));
     this.views = [this.map, this.logs, new Timeline(byId("timeline"), this), new Feed(this), new Detail(this),
       new Promises(byId("promises")), new LatencyPlot(byId("latency")), new LagPlot(byId("lag")), new ThroughputPlot(byId("throughput")),
-      new PartitionTable(byId("partitions"), this), new MetadataLog(byId("metadata")), new Changes(byId("change"), this), new Lesson(byId("lesson"), this), new LabView(byId("lab"), this)];
+      new PartitionTable(byId("partitions"), this), new MetadataLog(byId("metadata")), new QuorumPanel(byId("quorum")), new Changes(byId("change"), this), new Lesson(byId("lesson"), this), new LabView(byId("lab"), this)];
     this.desk = new Desk(byId("desk"), byId("tabs"), this);
     this.views.push(this.desk);
     this.makeControls();
@@ -149,11 +150,8 @@ class Page {
     this.store.selected = chosen;
     this.redraw();
     if ((chosen?.kind !== "message" && chosen?.kind !== "record") || chosen.flight) return;
-    const what = chosen.kind === "message"
-      ? { number: chosen.number }
-      : { node: chosen.node, offset: chosen.offset, partition: chosen.partition };
     try {
-      chosen.found = await this.link.ask({ do: "look", what: chosen.kind, ...what });
+      chosen.found = await this.look(chosen);
     } catch (error) {
       chosen.error = error.message;
       chosen.found = undefined;
@@ -162,6 +160,13 @@ class Page {
       this.store.selected = { ...chosen };
       this.redraw();
     }
+  }
+
+  look({ kind, number, node, offset, partition }) {
+    if (kind === "message") return this.link.ask({ do: "look", what: kind, number });
+    if (this.store.world !== "live") return this.link.ask({ do: "look", what: kind, node, offset, partition });
+    const [, topic, index] = /^(.*)-(\d+)$/.exec(partition);
+    return this.desk.ask("record", { topic, partition: Number(index), offset, replica: node });
   }
 
   isChosen(kind, key) {
@@ -354,6 +359,8 @@ class Page {
   // Keys, help, light and dark
 
   makeKeys() {
+    // The address says which run, so that a link within the page must not become its end.
+    byId("skip").addEventListener("click", (event) => { event.preventDefault(); byId("main").focus(); });
     byId("help").addEventListener("click", () => this.help());
     addEventListener("keydown", (event) => {
       if (event.target.closest("input:not([type=checkbox]), select, textarea, dialog[open]") || event.ctrlKey || event.metaKey || event.altKey) return;

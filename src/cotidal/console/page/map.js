@@ -3,6 +3,7 @@
 // them, or joins them if all of them are cut.
 
 import { el, set, svg, say, Keyed } from "./dom.js";
+import { ballot } from "./quorum.js";
 
 const WIDTH = 460;
 const HEIGHT = 372;
@@ -225,8 +226,9 @@ export class ClusterMap {
       term !== null && "controls", partition?.replicas.includes(number) ? "" : "spare", this.page.isChosen("broker", id) && "chosen"];
     set(group, { class: words.filter(Boolean).join(" ") });
     say(group.children[2], id);
-    say(group.children[3], broker.state === "up" ? "" : ` ${broker.state}`);
-    const told = [`Broker ${id} ${broker.state}`, leads && `leads ${this.store.partition}`, inIsr ? "in the ISR" : "not in the ISR",
+    const does = broker.state === "up" ? ballot(broker, this.store.picture) : broker.state;
+    say(group.children[3], does && ` ${does}`); // as its name goes on
+    const told = [`Broker ${id} ${does || broker.state}`, leads && `leads ${this.store.partition}`, inIsr ? "in the ISR" : "not in the ISR",
       eligible && "eligible leader", proposed && "an ISR with it is proposed", term !== null && `active controller, term ${term}`];
     set(group, { "aria-label": told.filter(Boolean).join(", ") });
   }
@@ -245,8 +247,9 @@ export class ClusterMap {
     const leads = controller.quorum?.role === "leader";
     set(group, { transform: `translate(${place.x.toFixed(1)} ${place.y.toFixed(1)})`, class: ["voter", controller.state, leads && "controls", this.page.isChosen("broker", id) && "chosen"].filter(Boolean).join(" ") });
     say(group.children[1], id);
-    say(group.children[2], controller.state === "up" ? "" : controller.state);
-    set(group, { "aria-label": `Controller ${id} ${controller.state}${leads ? `, active, term ${controller.quorum.epoch}` : ""}` });
+    const does = controller.state === "up" ? ballot(controller, this.store.picture) : controller.state;
+    say(group.children[2], does && ` ${does}`);
+    set(group, { "aria-label": `Controller ${id} ${does || controller.state}${leads ? `, active, term ${controller.quorum.epoch}` : ""}` });
   }
 
   drag(group, id, choose) {

@@ -1,6 +1,7 @@
 // What stands around the picture: sentences, promises, tables, and what can be changed.
 
 import { el, set, say, show, Keyed, pill, seconds } from "./dom.js";
+import { moment } from "./desk/parts.js";
 import { nameOf } from "./map.js";
 
 const FEED_MAX = 250;
@@ -281,6 +282,7 @@ export class Detail {
     const found = chosen.found;
     const title = `Offset ${chosen.offset} on broker ${chosen.node}`;
     if (!found) return { title, lines: [["", chosen.error ?? "…"]], acts: [] };
+    if (typeof found.value === "object") return { title, lines: liveRecord(found), acts: [] };
     const lines = [["Value", found.value], ["Bytes", `${found.bytes}: ${found.hex}`], ["Leader epoch", String(found.epoch)]];
     if (found.producer >= 0) lines.push(["Producer", `${found.producer}, sequence ${found.sequence}`]);
     return { title, lines, acts: [] };
@@ -289,6 +291,15 @@ export class Detail {
   button(text, command, risky = false) {
     return el("button", { type: "button", class: risky ? "risky" : "", onclick: () => this.page.act(command) }, text);
   }
+}
+
+// As a live replica serves it.
+function liveRecord({ key, value, marker, timestamp, epoch, producer }) {
+  const shown = (each) => (each.form === "null" ? "null" : `${each.text}${each.cut ? " …" : ""}`);
+  const lines = marker ? [["Marker", `${marker} of a transaction`]] : [["Key", shown(key)], ["Value", shown(value)], ["Bytes", String(value.bytes)]];
+  lines.push(["Time (UTC)", moment(timestamp)], ["Leader epoch", String(epoch)]);
+  if (producer) lines.push(["Producer", `${producer.id}, epoch ${producer.epoch}, sequence ${producer.sequence}`]);
+  return lines;
 }
 
 // What its receiver did at the moment at which it arrived.
