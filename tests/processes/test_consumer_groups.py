@@ -12,7 +12,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
 
 from cotidal.core.coordinator import partition_of
 from real_cluster import QUICK, RealCluster, until
@@ -20,9 +27,15 @@ from real_cluster import QUICK, RealCluster, until
 OFFSETS = "__consumer_offsets"
 PARTITIONS = 6
 EACH = 40
+MOVING = {
+    *(KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE),
+    *(KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError._WAIT_COORD),
+    *(KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError.REQUEST_TIMED_OUT),
+}
+"""What a commit may be told while its coordinator is not found."""
 SETTINGS = {
     "group.consumer.min.session.timeout.ms": "1000",
-    "group.consumer.session.timeout.ms": "4000",
+    "group.consumer.session.timeout.ms": "6000",
     "group.consumer.min.heartbeat.interval.ms": "100",
     "group.consumer.heartbeat.interval.ms": "300",
 }
@@ -82,8 +95,19 @@ class Reader:
     def read(self) -> None:
         message = self._consumer.poll(0.02)
         if message is not None and not message.error():
-            self._consumer.commit(message, asynchronous=False)
+            until(lambda: self._has_committed(message))
             self.committed[message.partition() or 0] = (message.offset() or 0) + 1
+
+    def _has_committed(self, message: Message) -> bool:
+        """Not yet, as long as its coordinator moves: librdkafka says so after some tries."""
+        try:
+            self._consumer.commit(message, asynchronous=False)
+        except KafkaException as refused:
+            error: KafkaError = refused.args[0]
+            if not error.retriable() and error.code() not in MOVING:
+                raise
+            return False
+        return True
 
     def found(self) -> dict[int, int]:
         wanted = [TopicPartition("orders", each) for each in range(PARTITIONS)]
