@@ -120,11 +120,12 @@ def test_a_cluster_that_is_well_says_so_and_shows_its_logs(page, up):
 
 def test_a_record_is_looked_at_on_the_replica_that_was_clicked(page, up):
     offset = up.produced - 1
+    until(page, f"p => p.chosen().logs[2].high_watermark === {up.produced}")  # then it serves it
     cell = page.locator(".row", has_text="Broker 2").locator(".cell").last
     cell.click()
     detail = page.locator("#detail")
     detail.get_by_text(f"Offset {offset} on broker 2").wait_for()
-    detail.get_by_text(f"order {offset}", exact=True).wait_for()
+    detail.get_by_text(f"order {offset}").wait_for()
     page.keyboard.press("Escape")
     page.wait_for_selector("#detail", state="hidden")
 

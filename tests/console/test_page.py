@@ -464,7 +464,7 @@ def play_scene(page, scene):
 def test_a_run_of_a_plan_opens_and_goes_to_its_end(page):
     press(page, "Runs")
     page.locator("#dialog select").select_option("calm")
-    page.locator("#dialog").get_by_label("Seed").fill("2")
+    page.locator("#dialog").get_by_label("Seed", exact=True).fill("2")
     page.locator("#open-run").click()
     until(page, "cotidal.store.world === 'run'")
     page.wait_for_selector("h1:has-text('Plan calm, seed 2')")
@@ -483,7 +483,7 @@ def test_a_run_of_a_plan_opens_and_goes_to_its_end(page):
 def test_the_lab_measures_until_it_is_stopped_and_opens_a_loss(page):
     press(page, "Durability lab")
     page.wait_for_selector("#lab h2:has-text('Durability lab')")
-    page.get_by_label("Seeds").fill("200")
+    page.get_by_label("Seeds", exact=True).fill("200")
     for name in ("acks=all, min ISR 1", "acks=all, min ISR 2"):
         page.get_by_label(name, exact=True).uncheck()
     page.locator("#lab-plan").select_option("ebb")
@@ -521,7 +521,7 @@ def until_slow(page, expression):
 @pytest.mark.timeout(300)
 def test_the_lab_opens_the_shortest_story_of_a_loss(page):
     press(page, "Durability lab")
-    page.get_by_label("Seeds").fill("1")
+    page.get_by_label("Seeds", exact=True).fill("1")
     for name in ("acks=all, min ISR 1", "acks=all, min ISR 2"):
         page.get_by_label(name, exact=True).uncheck()
     press(page, "Measure")

@@ -125,7 +125,7 @@ PLANS: Final[dict[str, Plan]] = {
         ),
         Plan(
             "brief",
-            "dense, and over soon: for the most seeds in a given time",
+            "dense, and over soon: for many runs in a given time",
             _PROCESS | _NETWORK | _SMALL | {"kill-all": 1},
             seconds=8,
             gap_ms=350,
