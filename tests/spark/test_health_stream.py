@@ -70,6 +70,12 @@ def test_departures_are_counted_over_micro_batches_until_time_has_passed() -> No
     assert state.kept is None
 
 
+def test_departures_of_one_micro_batch_are_taken_in_the_order_of_their_times() -> None:
+    rows = [left(4 * MINUTE, 2), left(2 * MINUTE, 2), left(3 * MINUTE, 2)]
+    (raised,) = flags(State(), "a-b-4", *rows)
+    assert raised["time"] == 4 * MINUTE, "the third of them, wherever it stood"
+
+
 def test_what_comes_late_is_looked_at_again_at_once() -> None:
     state = State()
     state.watermark = 20 * MINUTE
