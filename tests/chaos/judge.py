@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from cotidal.sim.violation import Violation
 from cotidal.sim.workloads.history import History
 from cotidal.testing.cluster import ProcessCluster
 from cotidal.values import TopicPartition, WallMillis
+from cotidal.wire.batch import read_batches
 from tests.chaos.clients import Writer
 
 SAID_OF_FAULTS = ("Traceback (most recent call last)", "AssertionError", "fault: ")
@@ -24,10 +25,17 @@ LIVED_AGAIN = "a node is what its events make of it"
 FAULT = "no node breaks a promise of its own"
 
 
-def look_at_records(history: History, final: History, writers: Iterable[Writer]) -> None:
-    """Nothing that was acknowledged with acks=all is lost or moved, nothing that was read has
-    changed, and what an idempotent writer wrote is there in its order, once.
+Raised = Mapping[TopicPartition, frozenset[int]]
+"""Partition -> offsets at which a producer goes on in another epoch."""
 
+
+def look_at_records(
+    history: History, final: History, writers: Iterable[Writer], raised: Raised
+) -> None:
+    """Nothing that was acknowledged with acks=all is lost or moved, nothing that was read has
+    changed, and what an idempotent writer wrote in one epoch is there in its order, once.
+
+    In a new epoch librdkafka sends again what has no answer yet, written or not (its issue 4953).
     Of others nobody promises an order: librdkafka sends on to a new leader while what it sent to
     the old one has no answer.
     """
@@ -37,13 +45,29 @@ def look_at_records(history: History, final: History, writers: Iterable[Writer])
             raise Violation(ACKED_IS_KEPT, f"{writer.name}: {gone[0]} is nowhere")
         if writer.idempotent:
             for partition, consumed in final.consumed.items():
-                held = (consumed[offset].crc for offset in sorted(consumed))
-                for before, after in pairwise(number for number in held if writer.owns(number)):
-                    if after <= before:
+                held = [
+                    (offset, consumed[offset].crc)
+                    for offset in sorted(consumed)
+                    if writer.owns(consumed[offset].crc)
+                ]
+                begins = raised.get(partition, frozenset())
+                for (_, before), (offset, after) in pairwise(held):
+                    if after <= before and offset not in begins:
                         raise Violation(
                             IDEMPOTENT_ONCE,
                             f"{writer.name}: {partition} has {after} after {before}",
                         )
+
+
+def raised_epochs(log: bytes) -> frozenset[int]:
+    """Where a producer goes on in another epoch than the first."""
+    known: dict[int, int] = {}
+    found = set()
+    for header in read_batches(log).headers:
+        if header.producer_id >= 0 and header.producer_epoch > known.get(header.producer_id, 0):
+            known[header.producer_id] = header.producer_epoch
+            found.add(int(header.base_offset))
+    return frozenset(found)
 
 
 def look_at_logs(cluster: ProcessCluster, partitions: Iterable[TopicPartition]) -> int:

@@ -32,7 +32,13 @@ from cotidal.sim.workloads.transaction_ledger import COPIES, COPIES_PARTITIONS
 from cotidal.testing.cluster import ProcessCluster
 from cotidal.values import TopicPartition
 from tests.chaos.clients import TOPIC, Reader, Writer, now_us
-from tests.chaos.judge import look_at_journal, look_at_logs, look_at_records, look_at_traces
+from tests.chaos.judge import (
+    look_at_journal,
+    look_at_logs,
+    look_at_records,
+    look_at_traces,
+    raised_epochs,
+)
 from tests.chaos.nemesis import Nemesis
 from tests.chaos.plan import STORM, storm_schedule
 from tests.chaos.processors import CommittedReader, Ledger, Processor, processed
@@ -291,7 +297,8 @@ class Storm:
         self._ledger.judge(found, {TopicPartition(TOPIC, n): end for n, end in ends.items()})
 
     def _look_at_what_is_left(self) -> None:
-        look_at_records(self.history, self.final, self._writers)
+        raised = {each: raised_epochs(self._cluster.log(1, str(each))) for each in self._partitions}
+        look_at_records(self.history, self.final, self._writers, raised)
         status = self._cluster.stop()
         if status != 0:
             raise Violation(ISR_HEALS, f"it stopped with {status}\n{self._cluster.said()}")

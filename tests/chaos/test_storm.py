@@ -12,9 +12,10 @@ from cotidal.sim.violation import Violation
 from cotidal.sim.workloads.history import Acked, Consumed, History
 from cotidal.testing.cluster import ProcessCluster
 from cotidal.values import TopicPartition
+from cotidal.wire.records import Record, build_batch
 from tests.chaos.__main__ import run
 from tests.chaos.clients import NUMBERS
-from tests.chaos.judge import look_at_records
+from tests.chaos.judge import look_at_records, raised_epochs
 from tests.chaos.nemesis import Nemesis
 from tests.chaos.plan import STORM, storm_schedule
 
@@ -211,8 +212,23 @@ def test_what_is_left_is_judged(held: list[int], broken: str | None) -> None:
     }
     writers = [Wrote(Acked(place, -1, 3, -1, 0))]
     if broken is None:
-        look_at_records(told, final, writers)  # type: ignore[arg-type]
+        look_at_records(told, final, writers, {})  # type: ignore[arg-type]
         return
     with pytest.raises(Violation) as found:
-        look_at_records(told, final, writers)  # type: ignore[arg-type]
+        look_at_records(told, final, writers, {})  # type: ignore[arg-type]
     assert found.value.name == broken
+
+
+def test_what_a_producer_sends_again_in_another_epoch_is_its_own_affair() -> None:
+    place = TopicPartition("storm", 0)
+    final = History()
+    final.consumed[place] = {
+        offset: Consumed(number, offset + 1) for offset, number in enumerate([1, 2, 3, 2, 3])
+    }
+    log = b"".join(
+        build_batch([Record(None, b"x")], base_offset=offset, producer_id=7, producer_epoch=epoch)
+        for offset, epoch in enumerate([0, 0, 0, 1, 1])
+    )
+    raised = {place: raised_epochs(log)}
+    assert raised == {place: frozenset({3})}
+    look_at_records(History(), final, [Wrote()], raised)  # type: ignore[list-item]
