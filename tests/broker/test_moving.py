@@ -59,6 +59,11 @@ async def filled(world: World, records: int = RECORDS) -> None:
     world.disk.obeys()[SaveHighWatermarks](SaveHighWatermarks(((log(0), Offset(records - 5)),)))
 
 
+async def filled_and_closed(world: World) -> None:
+    await filled(world)
+    await world.disk.close()
+
+
 async def move(world: World, path: str, number: int = 0) -> ErrorCode:
     world.disk.obeys()[MoveLogs](MoveLogs(ReadToken(9), ((path, log(number)),)))
     (error,) = (await world.event(LogsMoved)).errors
@@ -220,6 +225,25 @@ def future(number: int = 0, topic_id: Uuid = TOPIC) -> str:
     return leftover_name(log(number), topic_id, FUTURE)
 
 
+def test_one_that_is_sent_elsewhere_while_it_arrives_goes_on_from_there() -> None:
+    held = threading.Event()
+
+    async def script(world: World) -> None:
+        await filled(world)
+        world.disk._keeper.submit(held.wait, lambda _: None)
+        assert await move(world, "/b") is ErrorCode.NONE
+        (under_way,) = world.disk._moving._moves.values()
+        while not under_way.swapping:
+            await asyncio.sleep(0.001)
+        assert await move(world, "/c") is ErrorCode.NONE
+        held.set()
+        assert (await world.event(LogHoused)).directory == B
+        assert (await world.event(LogHoused)).directory == C
+        assert await read(world) == RECORDS * 69
+
+    run(script)
+
+
 def half_a_copy(files: MemoryFiles, path: str) -> None:
     """As a crash in the middle leaves it."""
     files.mkdir(f"{path}/{future()}")
@@ -270,10 +294,6 @@ def test_a_throttled_move_never_takes_a_large_rest_in_one_piece(
 def test_of_two_copies_that_a_crash_left_one_is_gone_on_with_and_the_other_goes() -> None:
     files = MemoryFiles()
 
-    async def script(world: World) -> None:
-        await filled(world)
-        await world.disk.close()
-
     async def after(world: World) -> None:
         world.disk.open_log(OpenLog(log(0), TOPIC, SETTINGS, A))
         assert (await world.event(LogOpened)).directory == A
@@ -284,7 +304,7 @@ def test_of_two_copies_that_a_crash_left_one_is_gone_on_with_and_the_other_goes(
             await asyncio.sleep(0.001)
         assert sum("t-0" in files.listdir(path) for path in ("/a", "/b", "/c")) == 1
 
-    run(script, files)
+    run(filled_and_closed, files)
     half_a_copy(files, "/b")
     half_a_copy(files, "/c")
     run(after, files, clean=True)
@@ -292,10 +312,6 @@ def test_of_two_copies_that_a_crash_left_one_is_gone_on_with_and_the_other_goes(
 
 def test_a_copy_beside_its_own_log_is_removed_and_never_read() -> None:
     files = MemoryFiles()
-
-    async def script(world: World) -> None:
-        await filled(world)
-        await world.disk.close()
 
     async def after(world: World) -> None:
         world.disk.open_log(OpenLog(log(0), TOPIC, SETTINGS, A))
@@ -305,7 +321,7 @@ def test_a_copy_beside_its_own_log_is_removed_and_never_read() -> None:
         assert await read(world) == RECORDS * 69
         assert not world.disk._moving._moves
 
-    run(script, files)
+    run(filled_and_closed, files)
     half_a_copy(files, "/a")
     run(after, files, clean=True)
 

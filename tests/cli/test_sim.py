@@ -145,6 +145,12 @@ def test_a_file_that_is_no_tally_is_refused_with_its_line(here: Path) -> None:
     assert sentence.startswith("runs.jsonl, line 1: ")
 
 
+def test_what_cannot_be_gathered_there_is_refused_in_a_sentence(here: Path) -> None:
+    (here / "runs.jsonl").write_text("")
+    _, sentence = refused(2, "tally", "runs.jsonl", "--gather", "nowhere/kept.jsonl")
+    assert sentence == "nowhere/kept.jsonl: No such file or directory"
+
+
 def test_a_campaign_that_is_broken_off_has_written_down_what_it_ran(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
-from typing import Final, NamedTuple, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, Protocol
 
 from tests.interop.stories import (
     ABORT_EVERY,
@@ -154,6 +154,17 @@ class Positions:
 
     def on_read(self, partition: int, offset: int) -> None:
         self._next[partition] = offset + 1
+
+    def read(self, polled: Mapping[Any, Sequence[Any]]) -> list[Record]:
+        """What a poll gave, by partition, in the form that Python's own clients share."""
+        found = [
+            (each.partition, each.offset, each.value)
+            for records in polled.values()
+            for each in records
+        ]
+        for partition, offset, _ in found:
+            self.on_read(partition, offset)
+        return found
 
     def on_lost(self, partition: int) -> None:
         self._next.pop(partition, None)

@@ -115,15 +115,7 @@ class _Reader:
 
     def read(self) -> list[Record]:
         self._positions.take()
-        polled = self._loop.do(self._consumer.getmany(timeout_ms=READ_MS))
-        found = [
-            (each.partition, each.offset, each.value)
-            for records in polled.values()
-            for each in records
-        ]
-        for partition, offset, _ in found:
-            self._positions.on_read(partition, offset)
-        return found
+        return self._positions.read(self._loop.do(self._consumer.getmany(timeout_ms=READ_MS)))
 
     def commit(self) -> dict[int, int]:
         offsets = self._positions.take()

@@ -89,14 +89,7 @@ class _Reader:
 
     def read(self) -> list[Record]:
         self._positions.take()  # a rebalance happens in here, if anywhere
-        found = [
-            (each.partition, each.offset, each.value)
-            for records in self._consumer.poll(READ_MS, max_records=200).values()
-            for each in records
-        ]
-        for partition, offset, _ in found:
-            self._positions.on_read(partition, offset)
-        return found
+        return self._positions.read(self._consumer.poll(READ_MS, max_records=200))
 
     def commit(self) -> dict[int, int]:
         offsets = self._positions.take()

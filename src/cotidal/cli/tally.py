@@ -94,8 +94,11 @@ def tally(files: tuple[str, ...], gather: str | None, as_json: bool) -> None:
     totals = add_up(parts)
     if gather is not None:
         lines = [line_of(part) + "\n" for part in gathered(parts)]
-        with open(gather, "w", encoding="utf-8") as file:
-            file.writelines(lines)
+        try:
+            with open(gather, "w", encoding="utf-8") as file:
+                file.writelines(lines)
+        except OSError as wrong:
+            raise Failed(f"{gather}: {wrong.strerror}", status=2) from None
     if as_json:
         click.echo(json.dumps([total._asdict() for total in totals]))
         return
