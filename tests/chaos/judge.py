@@ -25,8 +25,8 @@ LIVED_AGAIN = "a node is what its events make of it"
 FAULT = "no node breaks a promise of its own"
 
 
-Raised = Mapping[TopicPartition, frozenset[int]]
-"""Partition -> offsets at which a producer goes on in another epoch."""
+Raised = Mapping[TopicPartition, Mapping[int, tuple[int, int]]]
+"""Partition -> offset at which a producer goes on in another epoch -> producer and epoch."""
 
 
 def look_at_records(
@@ -50,7 +50,7 @@ def look_at_records(
                     for offset in sorted(consumed)
                     if writer.owns(consumed[offset].crc)
                 ]
-                begins = raised.get(partition, frozenset())
+                begins = raised.get(partition, {})
                 for (_, before), (offset, after) in pairwise(held):
                     if after <= before and offset not in begins:
                         raise Violation(
@@ -59,15 +59,15 @@ def look_at_records(
                         )
 
 
-def raised_epochs(log: bytes) -> frozenset[int]:
-    """Where a producer goes on in another epoch than the first."""
+def raised_epochs(log: bytes) -> dict[int, tuple[int, int]]:
+    """Where a producer goes on in another epoch than the first: which one, in which epoch."""
     known: dict[int, int] = {}
-    found = set()
+    found = {}
     for header in read_batches(log).headers:
         if header.producer_id >= 0 and header.producer_epoch > known.get(header.producer_id, 0):
             known[header.producer_id] = header.producer_epoch
-            found.add(int(header.base_offset))
-    return frozenset(found)
+            found[int(header.base_offset)] = (header.producer_id, header.producer_epoch)
+    return found
 
 
 def look_at_logs(cluster: ProcessCluster, partitions: Iterable[TopicPartition]) -> int:

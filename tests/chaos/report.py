@@ -23,6 +23,7 @@ def lines(outcome: Outcome) -> Iterator[str]:
     levels = [(each.name, each.acked, each.failed, each.lost) for each in outcome.levels]
     yield from table_lines(("level", "acknowledged", "failed", "lost"), levels)
     yield ""
+    yield f"idempotent: its epoch was raised {outcome.raised} times"
     told = outcome.transactions
     again = ", ".join(f"{name} {times}" for name, times in sorted(told.failed.items()))
     yield (

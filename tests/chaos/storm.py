@@ -97,6 +97,8 @@ class Outcome(NamedTuple):
     """Faults that the run ended with before every partition took a write again."""
     levels: tuple[Level, ...]
     read: int
+    raised: int
+    """Epochs that idempotent writers went on in after an error that they could not explain."""
     log_bytes: int
     steps: int
     """Of recorded nodes, taken once more and found the same; 0: none was recorded."""
@@ -139,6 +141,7 @@ class Storm:
         self._strikes: list[Strike] = []
         self._recoveries: list[Recovery] = []
         self._struck = 0
+        self._raised = 0
         self._log_bytes = 0
         self._steps = 0
         self._writers: list[Writer] = []
@@ -172,6 +175,7 @@ class Storm:
             len(self._strikes),
             tuple(self._level(writer) for writer in self._writers),
             self.history.read,
+            self._raised,
             self._log_bytes,
             self._steps,
             self._transactions(),
@@ -298,6 +302,7 @@ class Storm:
 
     def _look_at_what_is_left(self) -> None:
         raised = {each: raised_epochs(self._cluster.log(1, str(each))) for each in self._partitions}
+        self._raised = len({each for found in raised.values() for each in found.values()})
         look_at_records(self.history, self.final, self._writers, raised)
         status = self._cluster.stop()
         if status != 0:

@@ -230,5 +230,5 @@ def test_what_a_producer_sends_again_in_another_epoch_is_its_own_affair() -> Non
         for offset, epoch in enumerate([0, 0, 0, 1, 1])
     )
     raised = {place: raised_epochs(log)}
-    assert raised == {place: frozenset({3})}
+    assert raised == {place: {3: (7, 1)}}
     look_at_records(History(), final, [Wrote()], raised)  # type: ignore[list-item]
