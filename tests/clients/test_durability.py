@@ -62,8 +62,14 @@ class Outcome:
 
 
 def write_librdkafka(
-    bootstrap: str, text: str, meanwhile: Callable[[int], None], *, patience_s: float = 60
+    bootstrap: str,
+    text: str,
+    meanwhile: Callable[[int], None],
+    *,
+    patience_s: float = 60,
+    settled_at: int | None = None,
 ) -> Outcome:
+    """``settled_at``: whatever comes before this number is acknowledged before it goes on."""
     outcome = Outcome()
     producer = Producer({"bootstrap.servers": bootstrap, "log_level": 0, **settings(text)})
 
@@ -77,6 +83,8 @@ def write_librdkafka(
         return tell
 
     for number in range(RECORDS):
+        if number == settled_at:
+            assert producer.flush(30) == 0
         meanwhile(number)
         producer.produce("orders", str(number), on_delivery=told(number))
         producer.poll(0.002)
@@ -190,9 +198,15 @@ def test_with_one_replica_left_safety_waits_and_the_others_go_on(
                 cluster.kill(follower)
 
     text = blocks(profile)["librdkafka"]
-    outcome = write_librdkafka(cluster.bootstrap, text, kill, patience_s=15 if goes_on else 5)
+    outcome = write_librdkafka(
+        cluster.bootstrap,
+        text,
+        kill,
+        patience_s=15 if goes_on else 3,
+        settled_at=KILLED_AT,
+    )
     assert outcome.failed == []
-    assert (len(outcome.acknowledged) == RECORDS) is goes_on
+    assert len(outcome.acknowledged) == (RECORDS if goes_on else KILLED_AT)
     if not goes_on:
         cluster.restart(followers[0])
         found = read(cluster)
