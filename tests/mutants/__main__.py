@@ -1,15 +1,17 @@
 """``python -m tests.mutants``: is every planted bug found?
 
-    python -m tests.mutants                        all of them, by scripts and by campaign
+    python -m tests.mutants                        all of them, by scripts, else by campaign
+    python -m tests.mutants --both                 a campaign after those, too, that a script finds
     python -m tests.mutants --only vote-for-a-shorter-log --only told-before-fsync
     python -m tests.mutants --scripts              the stories in tests/scripts alone: seconds
     python -m tests.mutants --campaign --seeds 500 --afresh --keep --markdown
     python -m tests.mutants --tell told-before-fsync      the run that found it, made short
 
 Each bug is planted in a copy of the product. Two hunters look for it, neither knowing of the other:
-the scripts, and a campaign of the simulator. What both miss is shown to the unit tests of its room;
-a bug that only they find is told apart. The unpatched product goes first, and has to pass every run
-that a bug is found by: a run that the house itself fails finds nothing.
+the scripts, and, where they find nothing, a campaign of the simulator. What both miss is shown to
+the unit tests of its room; a bug that only they find is told apart. The unpatched product goes
+first, and has to pass every run that a bug is found by: a run that the house itself fails finds
+nothing.
 
 A campaign begins with the run that found the bug before (stories/), unless it is told --afresh.
 Exit status 1 if a bug was found by nobody.
@@ -72,7 +74,8 @@ def main() -> None:
             tree = Path(root) / mutant.name
             plant(tree, mutant)
             script = first_script(tree) if not options.campaign else None
-            run = _hunt(tree, house, mutant, options) if not options.scripts else None
+            is_hunted = not options.scripts and (script is None or options.both)
+            run = _hunt(tree, house, mutant, options) if is_hunted else None
             verdict = Verdict(mutant, script, run)
             if not verdict.is_killed and not options.scripts and not options.campaign:
                 verdict = verdict._replace(test=first_test(tree, mutant))
@@ -95,6 +98,7 @@ def _options() -> argparse.Namespace:
     alone = parser.add_mutually_exclusive_group()
     alone.add_argument("--scripts", action="store_true", help="the scripts alone")
     alone.add_argument("--campaign", action="store_true", help="the campaign alone")
+    alone.add_argument("--both", action="store_true", help="scripts and campaign, after all")
     alone.add_argument("--tell", choices=list(MUTANTS), metavar="NAME", help="how a bug shows")
     parser.add_argument("--tries", type=int, default=200, help="to make its run short (200)")
     parser.add_argument("--lines", type=int, default=20, help="of its story, the last (20)")
