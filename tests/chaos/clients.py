@@ -94,16 +94,14 @@ class Writer:
     @property
     def belief(self) -> str:
         """What its librdkafka last held to be true: of brokers, and of who leads what."""
-        told = json.loads(self._statistics)
-        brokers = [f"{each['name']} {each['state']}" for each in told.get("brokers", {}).values()]
-        led = [
-            f"{TOPIC}-{number} led by {each['leader']} in epoch {each.get('leader_epoch')},"
-            f" handled by {each['broker']}, {each['msgq_cnt']}+{each['xmit_msgq_cnt']} queued,"
-            f" {each['msgs_inflight']} in flight"
-            for number, each in told.get("topics", {}).get(TOPIC, {}).get("partitions", {}).items()
-            if number != "-1"
-        ]
-        return f"{self.name} believes: {'; '.join([*brokers, *led])}; it ended {self.failed}"
+        told = _believed(
+            self._statistics,
+            lambda each: (
+                f"{each['msgq_cnt']}+{each['xmit_msgq_cnt']} queued,"
+                f" {each['msgs_inflight']} in flight"
+            ),
+        )
+        return f"{self.name} believes: {told}; it ended {self.failed}"
 
     @property
     def name(self) -> str:
@@ -178,6 +176,9 @@ class Reader:
         self._chance = random.Random(seed)
         self.positions = dict.fromkeys(range(partitions), 0)
         self.restless = True
+        self.heard_us = now_us()
+        """When something was read last."""
+        self._statistics = "{}"
         self._consumer = Consumer(
             {
                 "bootstrap.servers": bootstrap,
@@ -189,10 +190,26 @@ class Reader:
                 "fetch.wait.max.ms": 100,
                 "fetch.error.backoff.ms": 50,
                 "check.crcs": True,
+                "statistics.interval.ms": 5_000,
+                "stats_cb": self._on_statistics,
                 **QUICK,
             }
         )
         self._consumer.assign([Place(TOPIC, number, 0) for number in self.positions])
+
+    def _on_statistics(self, told: str) -> None:
+        self._statistics = told
+
+    @property
+    def belief(self) -> str:
+        told = _believed(
+            self._statistics,
+            lambda each: (
+                f"{each['fetch_state']} from {each['next_offset']}, {each['fetchq_cnt']} queued,"
+                f" ends at {each['ls_offset']} of {each['hi_offset']}"
+            ),
+        )
+        return f"{self.name}, at {self.positions}, believes: {told}"
 
     def read(self) -> None:
         for message in self._consumer.consume(1_000, 0):
@@ -218,6 +235,7 @@ class Reader:
                 f" {self.positions[number] - 1}",
             )
         self.positions[number] = offset + 1
+        self.heard_us = now_us()
         self._history.on_consumed(
             TopicPartition(TOPIC, number),
             offset=offset,
@@ -233,6 +251,19 @@ class Reader:
 
     def close(self) -> None:
         self._consumer.close()
+
+
+def _believed(statistics: str, more: Callable[[dict[str, Any]], str]) -> str:
+    """What a librdkafka held to be true of brokers, and of who leads and who serves what."""
+    told = json.loads(statistics)
+    brokers = [f"{each['name']} {each['state']}" for each in told.get("brokers", {}).values()]
+    led = [
+        f"{TOPIC}-{number} led by {each['leader']} in epoch {each.get('leader_epoch')},"
+        f" handled by {each['broker']}, {more(each)}"
+        for number, each in told.get("topics", {}).get(TOPIC, {}).get("partitions", {}).items()
+        if number != "-1"
+    ]
+    return "; ".join([*brokers, *led])
 
 
 _GONE: Final = frozenset(

@@ -232,6 +232,9 @@ class Storm:
             heard_us = min(writer.heard_us for writer in self._writers)
             if now_us() - heard_us > SILENCE_MAX_S * 1e6:
                 raise self._unanswered()
+            heard_us = min(reader.heard_us for reader in self._readers)
+            if now_us() - heard_us > SILENCE_MAX_S * 1e6:
+                raise self._unread()
         self._begun = begun
         self._nemesis.heal()
 
@@ -264,10 +267,7 @@ class Storm:
         self._until(
             lambda: all(reader.positions == ends for reader in self._readers),
             READING_S,
-            lambda: Violation(
-                READS_REACH_THE_END,
-                f"of {ends}: {[(reader.name, reader.positions) for reader in self._readers]}",
-            ),
+            self._unread,
         )
 
     def _process_all(self) -> None:
@@ -354,6 +354,9 @@ class Storm:
         return Violation(
             PRODUCE_IS_ANSWERED, f"{'; '.join(told)}; no write since {waiting[:3]}\n{beliefs}"
         )
+
+    def _unread(self) -> Violation:
+        return Violation(READS_REACH_THE_END, "\n".join(each.belief for each in self._readers))
 
     # What is known
 

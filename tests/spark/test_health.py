@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from cotidal.client.cluster import Cluster as Client
 from cotidal.spark import health, health_stream
 from cotidal.spark.columns import arrow_schema, full_schema
 from cotidal.spark.options import parse_source
@@ -191,3 +192,40 @@ def test_a_stream_keeps_and_publishes_windows_and_flags(
     assert {(row.kind, row.broker) for row in flags} == {("flapping", 2), ("uneven", 1)}
     follower.run(once=True)  # there is nothing more
     assert published(source(into)) == rows
+
+
+@pytest.mark.slow
+def test_a_micro_batch_of_windows_that_is_done_again_changes_no_file(
+    spark: Any,
+    cluster: Cluster,
+    client: Client,
+    new_topic: Callable[..., str],
+    source: Callable[..., dict[str, str]],
+    write: Callable[..., None],
+    tmp_path: Path,
+) -> None:
+    events = new_topic()
+    into = f"{events}-health"
+    leaves = [of("isr_shrunk", each, removed=[2], isr=[1]) for each in (1, 20, 40)]
+    later = of("isr_expanded", 3_000, added=[2], isr=[1, 2])
+    write(events, [json.dumps(each).encode() for each in (*leaves, later)])
+    follower = health_stream.Follower(spark, cluster.bootstrap, str(tmp_path), into, events=events)
+    follower.run(once=True)
+    (about,) = client.metadata([into]).topics
+    assert len(about.partitions) == 1
+
+    def kept(name: str) -> list[Any]:
+        return sorted(spark.read.parquet(f"{tmp_path}/{name}").collect())
+
+    before, told = (kept("windows"), kept("flags")), published(source(into))
+    assert (len(before[0]), len(before[1])) == (3, 1), "and one flag"
+    for place in ("checkpoint", "checkpoint-flags"):  # as a driver that dies before it has noted it
+        commits = tmp_path / place / "commits"
+        last = max(int(each.name) for each in commits.iterdir() if each.name.isdigit())
+        for each in (commits / str(last), commits / f".{last}.crc"):
+            each.unlink()
+    follower.run(once=True)
+    assert (kept("windows"), kept("flags")) == before
+    again = published(source(into))
+    assert len(again) > len(told), "published again, with the same keys and values"
+    assert {json.dumps(each) for each in again} == {json.dumps(each) for each in told}

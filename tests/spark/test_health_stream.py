@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pandas as pd
 import pytest
 
 from cotidal.spark.flags import FLAPPING_WITHIN_MS
-from cotidal.spark.health_stream import ALL_BROKERS, FLAG_SCHEMA, _flags_of, told_flags
+from cotidal.spark.health import ACK_QUANTILES, BROKER_COLUMNS, PARTITION_COLUMNS
+from cotidal.spark.health_stream import (
+    ALL_BROKERS,
+    FLAG_SCHEMA,
+    _flags_of,
+    told_brokers,
+    told_flags,
+    told_partitions,
+)
 
 MINUTE = 60_000
 
@@ -108,3 +117,28 @@ def test_a_flag_is_a_record_with_what_it_is_about_for_its_key(spark: Any) -> Non
             "raised": False,
         },
     }  # fmt: skip
+
+
+@pytest.mark.slow
+def test_a_window_is_a_record_with_its_subject_and_its_start_for_its_key(spark: Any) -> None:
+    start, end = (datetime(2026, 11, 15, 12, 0, second, tzinfo=UTC) for second in (10, 20))
+    milliseconds = int(start.timestamp() * 1000)
+    window = "window struct<start: timestamp, end: timestamp>"
+
+    def record(make: Any, first: tuple[Any, ...], names: tuple[str, ...], types: str) -> Any:
+        """``first``: what it is about; the other columns are numbered."""
+        values = (*first, *range(len(first), len(names)))
+        columns = f"{window}, {types}, {', '.join(f'{n} int' for n in names[len(first) :])}"
+        (row,) = make(spark.createDataFrame([((start, end), *values)], columns)).collect()
+        return row.key, json.loads(row.value), dict(zip(names, values, strict=True))
+
+    times = {"v": 1, "start": milliseconds, "end": milliseconds + 10_000}
+    key, value, fields = record(
+        told_partitions, ("a-b", 4), PARTITION_COLUMNS, "topic string, partition int"
+    )
+    assert key == f"partition:a-b-4:{milliseconds}"
+    assert value == times | {"kind": "partition"} | fields
+    names = (*BROKER_COLUMNS, "acks", *ACK_QUANTILES)
+    key, value, fields = record(told_brokers, (3,), names, "broker int")
+    assert key == f"broker:3:{milliseconds}"
+    assert value == times | {"kind": "broker"} | fields
