@@ -9,7 +9,7 @@ OSError.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from cotidal.errors import MalformedFrame
@@ -33,6 +33,7 @@ from cotidal.values import ZERO_UUID, LeaderEpoch, Offset, TopicPartition, Uuid,
 from cotidal.wire.batch import read_batches
 from cotidal.wire.metadata_batch import ReadMetadata, decode_metadata_batch
 from cotidal.wire.metadata_snapshot import encode_metadata_snapshot
+from cotidal.wire.primitives import Buffer
 from cotidal.wire.quorum_state import decode_quorum_state, encode_quorum_state
 
 METADATA_PARTITION: Final = TopicPartition("__cluster_metadata", 0)
@@ -82,7 +83,9 @@ class MetadataStore:
         except FileNotFoundError:
             return None
 
-    def batches(self) -> Iterator[ReadMetadata]:
+    def batches(
+        self, decode: Callable[[Buffer], ReadMetadata] = decode_metadata_batch
+    ) -> Iterator[ReadMetadata]:
         """Every batch, in order; MalformedFrame for one that cannot be read."""
         offset, end = self.log.start_offset, self.log.end_offset
         while offset < end:
@@ -92,7 +95,7 @@ class MetadataStore:
                 raise MalformedFrame(f"the log ends at {offset} before its end at {end}")
             position = 0
             for header in found.headers:
-                yield decode_metadata_batch(data[position : position + header.size_bytes])
+                yield decode(data[position : position + header.size_bytes])
                 position += header.size_bytes
                 offset = Offset(header.next_offset)
 

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 from cotidal import limits
 from cotidal.log.filesystem import File
 from cotidal.messages.batch import HEADER_BYTES, BatchHeader
-from cotidal.wire.batch import CRC_START, LENGTH_START, MAGIC, crc32c, read_header
+from cotidal.wire.batch import CRC_START, LENGTH_START, MAGIC, crc32c, unpack_header
 
 unpack_front: Final = Struct(">qiibIhi").unpack_from
 """base offset, length, leader epoch, magic, crc, attributes, last offset delta"""
@@ -137,8 +137,11 @@ def walk(
             if len(data) < HEADER_BYTES:
                 yield Damage(position, f"{end - position} bytes are no whole batch header")
                 return
-        front = front_at(data, at)
-        base_offset, size_bytes, leader_epoch, _, _, _, delta = front
+        fields = unpack_header(data, at)
+        base_offset, length, leader_epoch, magic, crc, attributes, delta = fields[:7]
+        size_bytes = length + LENGTH_START
+        place = (base_offset, size_bytes, leader_epoch)
+        front = _new(Front, (*place, magic, crc, attributes, delta))
         fault = front_fault(front, next_offset=next_offset, epoch=epoch, below=below)
         jumps = base_offset > next_offset or leader_epoch > epoch
         if fault is None and jumps and base_offset + delta >= synced_below:
@@ -158,7 +161,7 @@ def walk(
             if fault is not None:
                 yield Damage(position, fault)
                 return
-        yield _new(Found, (position, read_header(data, at)))
+        yield _new(Found, (position, _new(BatchHeader, (*place, *fields[5:]))))
         position += size_bytes
         next_offset = base_offset + delta + 1
         epoch = leader_epoch

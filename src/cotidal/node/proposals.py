@@ -115,12 +115,6 @@ def on_ticked(state: NodeState) -> None:
         move(state, hosted, shrink_isr, state.now)
 
 
-def next_deadline(state: NodeState) -> Millis | None:
-    if state.isr_retry_at is not None and state.next_shrink is not None:
-        return min(state.isr_retry_at, state.next_shrink)
-    return state.next_shrink if state.isr_retry_at is None else state.isr_retry_at
-
-
 def shrink_interval(state: NodeState) -> int:
     return max(1, lag_max_ms(state) // 2)
 

@@ -7,22 +7,47 @@ A failure ends the process, which without it can promise nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, assert_never
+from functools import lru_cache
+from typing import Any, Final, assert_never
 
 from cotidal.core.quorum.log_view import SnapshotId
 from cotidal.log.failure import LogError
 from cotidal.log.metadata_snapshots import SnapshotKey, StoredSnapshot
 from cotidal.log.metadata_store import METADATA_PARTITION, MetadataStore
+from cotidal.messages.batch import Batches
 from cotidal.messages.records.quorum import QuorumStateData
 from cotidal.node import effects as fx
 from cotidal.node.events import Event, MetadataSnapshot, Persisted, ReadDone, SnapshotWritten
 from cotidal.sim.lane import Hands, Lane
 from cotidal.values import Offset, TopicPartition, Uuid
-from cotidal.wire.metadata_batch import encode_metadata_batch
+from cotidal.wire.metadata_batch import (
+    ReadMetadata,
+    decode_metadata_batch,
+    encode_metadata_batch,
+    read_metadata_batches,
+)
 from cotidal.wire.metadata_snapshot import encode_metadata_snapshot
+from cotidal.wire.primitives import Buffer
+
+BATCHES_REMEMBERED: Final = 1024
+"""More than a run has at a time."""
 
 Cut = Callable[[TopicPartition, Offset], None]
 """Told of a truncation: (partition, the end that is left)."""
+
+
+@lru_cache(BATCHES_REMEMBERED)
+def _decoded(data: bytes) -> ReadMetadata:
+    return decode_metadata_batch(data)
+
+
+def decoded_once(data: Buffer) -> ReadMetadata:
+    """What every node reads is read once for all of them: the same bytes are the same values."""
+    return _decoded(bytes(data))
+
+
+def read_once(batches: Batches) -> tuple[ReadMetadata, ...]:
+    return read_metadata_batches(batches, decoded_once)
 
 
 class MetadataLog:

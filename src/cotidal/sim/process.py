@@ -31,7 +31,7 @@ from cotidal.sim.agenda import Agenda
 from cotidal.sim.clock import Clock
 from cotidal.sim.disk import DATA, Disk, DiskFault
 from cotidal.sim.lane import NEVER, Speed
-from cotidal.sim.metadata_log import snapshot_told
+from cotidal.sim.metadata_log import decoded_once, read_once, snapshot_told
 from cotidal.sim.network import Connection, HostId, Network
 from cotidal.sim.peers import Peers
 from cotidal.sim.server import Gate, Server
@@ -43,7 +43,6 @@ from cotidal.wire.coordinator_batch import (
     read_coordinator_log,
 )
 from cotidal.wire.inspection import inspected
-from cotidal.wire.metadata_batch import read_metadata_batches
 from cotidal.wire.records import values_batch
 
 CLIENT_GATE: Final = served(by_controller=False)
@@ -55,7 +54,7 @@ POWER_LOST: Final = "power lost"
 _METADATA: Final = str(METADATA_PARTITION)
 CLEAN_MARK: Final = f"{DATA}/{CLEAN_SHUTDOWN}"
 _NODE_WORLD: Final = NodeWorld(
-    read_metadata_batches,
+    read_once,
     inspected,
     CoordinatorLog(encode_coordinator_batch, read_coordinator_log, encode_marker),
     values_batch,
@@ -236,7 +235,7 @@ class Process:
         snapshots = store.load_snapshots().snapshots
         self._started = Started(
             store.quorum_state(),
-            tuple(fx.MetadataBatch(*batch) for batch in store.batches()),
+            tuple(fx.MetadataBatch(*batch) for batch in store.batches(decoded_once)),
             incarnation_id,
             self.wall(),
             broker_epoch,

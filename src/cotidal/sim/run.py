@@ -26,7 +26,7 @@ from cotidal.sim.faults.schedule import Schedule, draw_schedule
 from cotidal.sim.plan import Plan
 from cotidal.sim.probes import Probes
 from cotidal.sim.sowing import sow
-from cotidal.sim.trace import Trace
+from cotidal.sim.trace import LINES_KEPT, Trace
 from cotidal.sim.violation import Violation, promise_name
 from cotidal.sim.workloads.admin import SCRATCH, Admin
 from cotidal.sim.workloads.committed_reader import CommittedReader
@@ -60,7 +60,6 @@ READING_US: Final = 60 * SECOND
 LOOK_US: Final = 200 * MS
 SCRIBBLE_GAP_US: Final = 200 * MS
 VOTERS_FEWEST: Final = 2
-TRACE_TOLD: Final = 60
 OTHERS: Final = (COPIES, STRAYS)
 """Topics that producers do not write to, nor consumers read."""
 
@@ -108,7 +107,9 @@ class Run:
         self.watch = Watch(self.world, self.history, plan.exempt, self.probes)
         sightings = Sightings(self.world, self.watch.ghost, self.probes)
         self.lives = LifeChecker(self.world)
-        self.world.watchers += (self.watch, sightings, SnapshotChecker(self.probes), self.lives)
+        self.world.watchers += (self.watch, sightings, SnapshotChecker(self.probes))
+        if plan.recorded:
+            self.world.watchers.append(self.lives)
         self.watch.metadata.listeners.append(sightings)
         self.world.trace.names = lambda: self.watch.ghost.image.topic_names
         self.nemesis = Nemesis(
@@ -436,7 +437,7 @@ class Run:
             history.unknown,
             history.read,
             self.probes.seen,
-            tuple(self.world.trace.last(TRACE_TOLD)) if broken else (),
+            tuple(self.world.trace.last(LINES_KEPT)) if broken else (),
         )
 
 

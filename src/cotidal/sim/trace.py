@@ -15,7 +15,8 @@ from cotidal.node.effects import Effect
 from cotidal.node.events import Event
 from cotidal.node.trace import line as told
 
-LINES_KEPT: Final = 400
+LINES_KEPT: Final = 60
+"""As many as a failure tells."""
 
 Entry = tuple[int, int, Event | str, tuple[Effect, ...]]
 

@@ -43,7 +43,8 @@ CRC_PLACE: Final = 17
 CRC_START: Final = 21
 """First byte that the crc covers."""
 
-_unpack_header: Final = Struct(">qiibIhiqqqhii").unpack_from
+unpack_header: Final = Struct(">qiibIhiqqqhii").unpack_from
+"""All fields, in the order of their bytes."""
 _unpack_length: Final = Struct(">i").unpack_from
 _unpack_crc: Final = Struct(">I").unpack_from
 _pack_prefix: Final = Struct(">qii").pack
@@ -102,7 +103,7 @@ def read_batches(data: Buffer) -> Batches:
         (
             base_offset, length, leader_epoch, magic, crc, attributes, last_offset_delta,
             base_timestamp, max_timestamp, producer_id, producer_epoch, base_sequence, count,
-        ) = _unpack_header(data, pos)  # fmt: skip
+        ) = unpack_header(data, pos)  # fmt: skip
         end = pos + LENGTH_START + length
         if magic != MAGIC or end - pos < HEADER_BYTES:
             fault = _shape_fault(magic, length)
@@ -144,7 +145,7 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     (
         base_offset, length, leader_epoch, magic, _, attributes, last_offset_delta,
         base_timestamp, max_timestamp, producer_id, producer_epoch, base_sequence, count,
-    ) = _unpack_header(buffer, position)  # fmt: skip
+    ) = unpack_header(buffer, position)  # fmt: skip
     if magic != MAGIC or length + LENGTH_START < HEADER_BYTES:
         raise MalformedFrame(_shape_fault(magic, length))
     return _new(

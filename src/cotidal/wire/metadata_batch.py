@@ -6,7 +6,7 @@ later version is read as None: it is stepped over and keeps its offset.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from cotidal.errors import MalformedFrame
@@ -88,12 +88,14 @@ def decode_metadata_batch(data: Buffer) -> ReadMetadata:
     )
 
 
-def read_metadata_batches(batches: Batches) -> tuple[ReadMetadata, ...]:
+def read_metadata_batches(
+    batches: Batches, decode: Callable[[Buffer], ReadMetadata] = decode_metadata_batch
+) -> tuple[ReadMetadata, ...]:
     """Every batch of what was fetched."""
     found = []
     at = 0
     data = memoryview(batches.data)
     for header in batches.headers:
-        found.append(decode_metadata_batch(data[at : at + header.size_bytes]))
+        found.append(decode(data[at : at + header.size_bytes]))
         at += header.size_bytes
     return tuple(found)

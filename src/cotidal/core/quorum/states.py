@@ -29,7 +29,7 @@ state in it.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from cotidal.core.machine import Entropy
 from cotidal.core.quorum.dialogue import Fetch, Hint, MemberChange
@@ -241,9 +241,6 @@ class Resigned:
 Role: TypeAlias = Unattached | Prospective | Candidate | Leader | Follower | Resigned
 
 
-_new: Final = tuple.__new__
-
-
 class Quorum:
     """All a quorum node remembers."""
 
@@ -266,6 +263,7 @@ class Quorum:
         "leader_id",
         "log",
         "losses",
+        "me",
         "outbox",
         "role",
         "saved",
@@ -278,6 +276,7 @@ class Quorum:
 
     def __init__(self, config: QuorumConfig, entropy: Entropy) -> None:
         self.config = config
+        self.me = ReplicaKey(config.node_id, config.directory_id)
         self.entropy = entropy
         self.outbox = Outbox()
         self.role: Role = Unattached(Millis(0), is_quick=False)
@@ -311,10 +310,6 @@ class Quorum:
         self.is_stopping = False
         self.is_stopped = False
         self.has_failed = False
-
-    @property
-    def me(self) -> ReplicaKey:
-        return _new(ReplicaKey, (self.config.node_id, self.config.directory_id))
 
     @property
     def voter_set(self) -> VoterSet:

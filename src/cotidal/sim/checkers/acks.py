@@ -27,11 +27,13 @@ class AckChecker:
         does not unsay what was told before."""
 
     def look(self, process: Process, event: Event, effects: tuple[Effect, ...]) -> None:
-        if isinstance(event, (Appended, LogOpened)):  # a union would be made anew with every step
+        kind = event.__class__
+        if kind is Appended or kind is LogOpened:
+            assert isinstance(event, (Appended, LogOpened))
             place = self._log(process, event.topic_id, event.partition.partition)
             self._ends[place] = max(self._ends.get(place, 0), event.end_offset)
         for effect in effects:
-            if isinstance(effect, Respond) and isinstance(effect.message, ProduceResponse):
+            if effect.__class__ is Respond and isinstance(effect.message, ProduceResponse):
                 self._look_at_response(process, effect.message)
 
     def _look_at_response(self, process: Process, response: ProduceResponse) -> None:

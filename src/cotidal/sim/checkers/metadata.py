@@ -28,11 +28,12 @@ from cotidal.messages.records.metadata import (
 )
 from cotidal.sim.checkers.ghost import Ghost
 from cotidal.sim.checkers.window import applied_by
+from cotidal.sim.metadata_log import read_once
 from cotidal.sim.process import Process
 from cotidal.sim.violation import Violation
 from cotidal.values import NO_NODE, NodeId, Offset, TopicPartition, Uuid
 from cotidal.wire.batch import read_batches
-from cotidal.wire.metadata_batch import ReadMetadata, read_metadata_batches
+from cotidal.wire.metadata_batch import ReadMetadata
 
 READ_BYTES: Final = 1 << 20
 MIN_ISR: Final = "min.insync.replicas"
@@ -68,7 +69,7 @@ class MetadataChecker:
         while ghost.applied < applied:
             with process.machine.files.unharmed():
                 data = log.read(Offset(ghost.applied), max_bytes=READ_BYTES, below=Offset(applied))
-            for batch in read_metadata_batches(read_batches(data)):
+            for batch in read_once(read_batches(data)):
                 ghost.applied = batch.base_offset + len(batch.records)
                 if not batch.control:
                     self._take(batch)

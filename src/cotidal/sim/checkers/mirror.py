@@ -70,6 +70,11 @@ class Mirror:
     def end(self) -> int:
         return self.batches[-1].next_offset if self.batches else self.log.start_offset
 
+    @property
+    def is_current(self) -> bool:
+        """Nothing has been written since the log was last read."""
+        return self.log.start_offset <= self.end == self.log.end_offset
+
     def cut(self, end: int) -> None:
         self.verified = 0
         self._cut(end)

@@ -153,7 +153,7 @@ class Sightings(Watcher):
         quorum = quorum_of(process)
         role = quorum.role
         before = self._roles.get(process.node_id)
-        if role is before and not isinstance(role, Leader):
+        if role is before and (role.__class__ is not Leader or role.commits_own_epoch):
             return
         self._roles[process.node_id] = role
         led = isinstance(before, Leader)

@@ -41,9 +41,9 @@ class SnapshotChecker(Watcher):
         if quorum.leader_id == process.node_id and quorum.high_watermark > self._committed:
             self._committed = quorum.high_watermark  # also if it has resigned in this very step
         for effect in effects:
-            if isinstance(effect, WriteSnapshot):
+            if effect.__class__ is WriteSnapshot:
                 self._look(process, effect.id, effect.records, effect.control)
-        if isinstance(event, Persisted) and event.installed is not None:
+        if event.__class__ is Persisted and event.installed is not None:
             batches = event.installed.batches
             self._look(
                 process,

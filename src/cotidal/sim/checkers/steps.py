@@ -51,6 +51,9 @@ from cotidal.values import NodeId, TopicPartition, Uuid
 _CHANGES_NOTHING: Final = frozenset({ReadDone, ConnectionOpened, ConnectionLost})
 """Events that move no replica and no voter."""
 
+_Standing = tuple[object, ...]
+"""All that a look at a replica judges: while it is the same, so is the verdict."""
+
 
 class StepChecker:
     def __init__(
@@ -62,6 +65,8 @@ class StepChecker:
         self._exempt = exempt
         self._roles: dict[tuple[NodeId, Uuid, int], tuple[int, int]] = {}
         """Node and partition -> incarnation, and the leader epoch in which it has a role."""
+        self._looked_at: dict[NodeId, dict[TopicPartition, _Standing | None]] = {}
+        """How each replica stood when it was last looked at."""
 
     def look(self, process: Process, event: Event) -> None:
         kind = event.__class__
@@ -78,8 +83,12 @@ class StepChecker:
             return
         if kind is Received:
             self._note_fetches(event)  # type: ignore[arg-type]
-        for hosted in state.hosted.values():
-            self._look_at_replica(process, hosted.replica)
+        looked_at = self._looked_at.setdefault(process.node_id, {})
+        for partition, hosted in state.hosted.items():
+            standing = _standing(hosted.replica, self._ghost.applied)
+            if standing is None or standing != looked_at.get(partition):
+                looked_at[partition] = standing
+                self._look_at_replica(process, hosted.replica)
 
     def _note_fetches(self, event: Received) -> None:
         """Who fetched what, as whom, and in which leader epoch: before anybody may join an ISR."""
@@ -314,3 +323,18 @@ class StepChecker:
                 f" committed before it, {committed_by.get(epoch, 0)} by itself",
             )
         committed_by[epoch] = committed
+
+
+def _standing(replica: Replica, applied: int) -> _Standing | None:
+    """None if that is not all of it: whether something is held back depends on the followers."""
+    leader, end = replica.leadership, replica.end_offset
+    start, reached, next_offset = replica.start_offset, replica.high_watermark, replica.next_offset
+    unstable = replica.producers.transactions.first_unstable
+    if leader is None:
+        role = replica.following
+        epoch = None if role is None else role.epoch
+        return (replica, role, epoch, start, unstable, reached, end, next_offset)
+    if reached != end:
+        return None
+    who = (leader, leader.epoch, leader.isr, leader.min_isr, leader.proposal, applied)
+    return (replica, start, unstable, reached, next_offset, who)

@@ -305,13 +305,14 @@ class Consumer(Client):
         offset = place.offset
         for header in told.records.headers:
             missing = header.base_offset > offset and not self._gaps
-            if missing or header.next_offset <= offset:
+            next_offset = header.next_offset
+            if missing or next_offset <= offset:
                 raise Violation(
                     OFFSETS_CONTIGUOUS,
                     f"{self.name} asked {partition} for {offset} and got the batch"
                     f" {header.base_offset}..{header.last_offset}",
                 )
-            if header.next_offset > told.high_watermark:
+            if next_offset > told.high_watermark:
                 raise Violation(
                     CONSUMED_NEVER_CHANGES,
                     f"{self.name} was given {header.last_offset} of {partition}, whose high"
@@ -323,11 +324,11 @@ class Consumer(Client):
                 self._history.on_consumed(
                     partition,
                     offset=header.base_offset,
-                    next_offset=header.next_offset,
+                    next_offset=next_offset,
                     crc=stored_crc(told.records.data, position),
                 )
             position += header.size_bytes
-            offset = header.next_offset
+            offset = next_offset
             place.epoch = header.leader_epoch
         place.offset = offset
         self.epochs[partition] = max(self.epochs.get(partition, -1), place.epoch)
