@@ -1,6 +1,13 @@
 """What nodes tell of themselves, as lines, messages and samples."""
 
-from cotidal.console.live.hearsay import CONSOLE, FLIGHT_US, GUEST_US, GUESTS_MAX, Hearsay
+from cotidal.console.live.hearsay import (
+    CONSOLE,
+    FLIGHT_US,
+    GUEST_US,
+    GUESTS_KNOWN_MAX,
+    GUESTS_MAX,
+    Hearsay,
+)
 
 BEGUN = 1_000_000
 
@@ -46,6 +53,30 @@ def test_who_produces_and_who_fetches_is_drawn_until_it_is_silent_for_long():
     assert shown["shop (producer)"]["host"] == flight["source"]
     assert len({each["host"] for each in shown.values()}) == 2
     assert hearsay.clients(GUEST_US + 1000) == {}
+
+
+def test_a_client_is_there_from_when_its_first_message_was_sent_also_for_those_who_go_back():
+    hearsay = Hearsay(BEGUN)
+    again = 3 * GUEST_US
+    (first,) = hearsay.flights(1, received(peer="shop", api="Produce", at=GUEST_US))
+    (later,) = hearsay.flights(1, received(peer="shop", api="Produce", at=again))
+    assert first["source"] == later["source"]
+    for flight in (first, later):
+        for moment in (flight["sent_us"], flight["arrives_us"], flight["arrives_us"] + GUEST_US):
+            assert [each["host"] for each in hearsay.clients(moment).values()] == [first["source"]]
+        assert hearsay.clients(flight["sent_us"] - 1) == {}
+        assert hearsay.clients(flight["arrives_us"] + GUEST_US + 1) == {}
+
+
+def test_only_so_many_clients_are_remembered_and_no_two_share_a_place():
+    hearsay = Hearsay(BEGUN)
+    hosts = set()
+    for number in range(GUESTS_KNOWN_MAX + 1):
+        (flight,) = hearsay.flights(1, received(peer=f"p{number}", api="Produce", at=number))
+        hosts.add(flight["source"])
+    assert len(hosts) == GUESTS_KNOWN_MAX + 1
+    assert len(hearsay._guests) == GUESTS_KNOWN_MAX
+    assert ("p0", "producer") not in hearsay._guests
 
 
 def test_so_many_clients_are_drawn_and_those_heard_of_last():

@@ -8,6 +8,7 @@ from cotidal.client.failures import Unreachable
 from cotidal.console.desk.question import Question
 from cotidal.console.live import world as worlds
 from cotidal.console.live.clerks import Clerks
+from cotidal.console.live.hearsay import Hearsay
 from cotidal.console.live.watch import Frame, Watch
 from cotidal.console.live.world import READ_ONLY, Live
 from cotidal.console.session import Session
@@ -83,6 +84,18 @@ def test_a_page_goes_back_to_what_was_seen_and_comes_again(watch):
     assert leader(world) == 1  # nothing was seen before
     obey(world, do="run")
     assert leader(world) == 3
+
+
+def test_a_client_is_drawn_at_the_moment_of_its_first_message_whatever_was_seen_then(watch):
+    """The cluster was looked at before and after it."""
+    told = {"at": watch.begun_us + 25 * SECOND, "step": 1, "kind": "received", "said": "#1 Produce"}
+    watch._hearsay = Hearsay(watch.begun_us)
+    watch.on_heard([(1, told | {"peer": "shop", "asks": [["Produce", 9]]})])
+    world = live(watch)
+    (flight,) = world.logs["flights"]
+    for moment, there in ((flight["sent_us"], ["shop"]), (20 * SECOND, [])):
+        obey(world, do="seek", us=moment)
+        assert [each["label"] for each in world.picture()["clients"].values()] == there
 
 
 def test_a_page_that_pauses_stays_while_the_cluster_goes_on(watch):

@@ -4,12 +4,16 @@ A message between two nodes of one machine is under way for less than a millisec
 sees. So it is drawn for FLIGHT_US, or for as long as its link is slow: a request ends where it is
 when its receiver has it, an answer begins when it leaves. What is said of its time is true.
 
-Clients are those who produce or fetch; what the console fetches for itself is not drawn.
+Clients are those who produce or fetch; what the console fetches for itself is not drawn. A client
+is heard of when its first message has arrived, yet it is drawn from when that was sent: so who is
+there is told of any moment, not of the last one.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping
+from itertools import count
 from typing import Final
 
 from cotidal.console.world import Json
@@ -19,6 +23,10 @@ GUEST_US: Final = 8_000_000
 """A client that is not heard of for so long is not drawn any more."""
 GUESTS_MAX: Final = 6
 """Clients of each kind that are drawn; those heard of last."""
+GUESTS_KNOWN_MAX: Final = 1_000
+"""Clients that are remembered, for pages that go back: some have a new name for each run."""
+STAYS_MAX: Final = 100
+"""Times at which one of them was there, likewise."""
 FIRST_GUEST: Final = 1_000
 """Hosts from here on are clients, as in the simulator."""
 CONSOLE: Final = "cotidal-console"
@@ -27,14 +35,41 @@ CONSOLE: Final = "cotidal-console"
 KINDS: Final = {"Produce": "producer", "Fetch": "consumer"}
 
 
+class Stay:
+    """From the first message of a client to its last, with no long silence in between."""
+
+    __slots__ = ("first_us", "last_us")
+
+    def __init__(self, at_us: int) -> None:
+        self.first_us = at_us
+        self.last_us = at_us
+
+
 class Guest:
-    __slots__ = ("host", "kind", "name", "seen_us")
+    __slots__ = ("host", "kind", "name", "stays")
 
     def __init__(self, name: str, kind: str, host: int) -> None:
         self.name = name
         self.kind = kind
         self.host = host
-        self.seen_us = 0
+        self.stays: deque[Stay] = deque(maxlen=STAYS_MAX)
+
+    def on_heard(self, at_us: int) -> None:
+        if not self.stays or at_us - self.stays[-1].last_us > GUEST_US:
+            self.stays.append(Stay(at_us))
+        self.stays[-1].last_us = at_us
+
+    @property
+    def last_us(self) -> int:
+        return self.stays[-1].last_us
+
+    def heard_us(self, at_us: int) -> int | None:
+        """When it was last heard of by then; None if it is not there."""
+        for stay in reversed(tuple(self.stays)):
+            if stay.first_us - FLIGHT_US <= at_us:
+                is_there = at_us <= stay.last_us + GUEST_US
+                return min(at_us, stay.last_us) if is_there else None
+        return None
 
 
 class Hearsay:
@@ -43,6 +78,7 @@ class Hearsay:
         self._begun_us = begun_us
         self._numbered = 0
         self._guests: dict[tuple[str, str], Guest] = {}
+        self._hosts = count(FIRST_GUEST)
         self.slow_ms: Mapping[str, int] = {}
         """Links that are slow, as last seen: "1-2" -> by how much."""
 
@@ -73,15 +109,14 @@ class Hearsay:
         at = told["at"] - self._begun_us
         return {"at": at, "acks": told["acks"], "us": told["took_us"]}
 
-    def clients(self, now_us: int) -> Json:
-        """Those of the last seconds, as a picture has them."""
-        for place, guest in list(self._guests.items()):
-            if now_us - guest.seen_us > GUEST_US:
-                del self._guests[place]
+    def clients(self, at_us: int) -> Json:
+        """Those who were there at a moment, as a picture has them."""
+        heard = [(each.heard_us(at_us), each) for each in list(self._guests.values())]
+        there = [(at, each) for at, each in heard if at is not None]
+        there.sort(key=lambda each: -each[0])
         shown: Json = {}
         for kind in KINDS.values():
-            of_kind = [each for each in list(self._guests.values()) if each.kind == kind]
-            of_kind.sort(key=lambda each: -each.seen_us)
+            of_kind = [each for _, each in there if each.kind == kind]
             for each in of_kind[:GUESTS_MAX]:
                 shown[f"{each.name} ({kind})"] = {
                     "kind": kind, "host": each.host, "label": each.name
@@ -98,12 +133,10 @@ class Hearsay:
         place = (peer, KINDS[api])
         guest = self._guests.get(place)
         if guest is None:
-            taken = {each.host for each in self._guests.values()}
-            free = next(
-                n for n in range(FIRST_GUEST, FIRST_GUEST + len(taken) + 1) if n not in taken
-            )
-            guest = self._guests[place] = Guest(*place, free)
-        guest.seen_us = told["at"] - self._begun_us
+            if len(self._guests) == GUESTS_KNOWN_MAX:
+                del self._guests[min(self._guests, key=lambda each: self._guests[each].last_us)]
+            guest = self._guests[place] = Guest(*place, next(self._hosts))
+        guest.on_heard(told["at"] - self._begun_us)
         return guest.host
 
     def _flight(

@@ -66,7 +66,6 @@ def picture_of(seen: Seen, before: Json) -> Json:
         "controllers": _same(before.get("controllers"), _controllers(seen)),
         "partitions": _same(before.get("partitions"), partitions),
         "links": dict(seen.links),
-        "clients": {},
         "flights": {},
         "lamps": _lamps(seen),
         "health": _health(seen),
@@ -83,7 +82,6 @@ def silent_picture(before: Json, reason: str) -> Json:
     return {
         "partitions": {},
         "links": {},
-        "clients": {},
         "flights": {},
         **before,
         "brokers": brokers,

@@ -120,6 +120,10 @@ class Watch:
         """What nodes do, as they do it."""
         return self._ears is not None
 
+    def clients(self, at_us: int) -> Json:
+        """Who produced and fetched at a moment, as a picture has them."""
+        return self._hearsay.clients(at_us)
+
     @property
     def _is_watched(self) -> bool:
         return time.monotonic() - self._looked_at <= LIVE_UNWATCHED_MS / 1000
@@ -190,7 +194,7 @@ class Watch:
         except ClientError as failure:
             picture = silent_picture(before, str(failure))
         else:
-            picture = picture_of(seen, before) | {"clients": self._hearsay.clients(self.now_us)}
+            picture = picture_of(seen, before)
             self.status = seen.status
             self._note(seen, before, picture, chronicle)
         self._keep(Frame(self.now_us, picture))

@@ -90,6 +90,7 @@ class Live:
             self._moments, self._seen = moments, picture
             self._shown = {
                 **picture,
+                "clients": self._watch.clients(at_us),
                 "now_us": at_us,
                 "furthest_us": now_us,
                 "state": "running" if self._at_us is None else "paused",
