@@ -207,8 +207,15 @@ class MixedCluster:
         until(is_created)
 
     def partitions(self, topic: str) -> dict[int, Any]:
-        """Leader, replicas and ISR of each."""
-        found: dict[int, Any] = self.admin().list_topics(topic, timeout=20).topics[topic].partitions
+        """Leader, replicas and ISR of each. A broker that has not heard of the topic is asked
+        again."""
+        found: dict[int, Any] = {}
+
+        def is_known() -> bool:
+            found.update(self.admin().list_topics(topic, timeout=20).topics[topic].partitions)
+            return bool(found)
+
+        until(is_known)
         return found
 
     def until_in_sync(self, topic: str) -> None:
