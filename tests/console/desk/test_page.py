@@ -37,6 +37,13 @@ HOSTILE = [
 
 NO_CALENDAR = WallMillis(1 << 62)
 
+CHOSEN_AT_ONCE = """(choice, values) => {
+  for (const value of values) {
+    choice.value = value;
+    choice.dispatchEvent(new Event("change"));
+  }
+}"""
+
 
 @pytest.fixture(scope="module")
 def cluster():
@@ -263,12 +270,15 @@ def test_a_topic_is_made_grown_set_moved_and_deleted(page):
     form.get_by_label("Name").fill("by-hand")
     form.get_by_label("Partitions").fill("1")
     form.get_by_label("Replicas").fill("2")
+    form.get_by_label("Settings").fill("min.insync.replicas = 1, cleanup.policy=compact")
     form.get_by_role("button").click()
-    assert "1 partition, 2 replicas each" in confirm(page)
+    plan = confirm(page)
+    assert "1 partition, 2 replicas each, min.insync.replicas=1, cleanup.policy=compact" in plan
     page.wait_for_selector("section[aria-label='Topic by-hand']")
+    page.get_by_label("Partitions in all").fill("3")
     page.click("[data-key=grow]")
-    assert "It has 1 partition and will have 2." in confirm(page)
-    page.wait_for_selector("summary:has-text('by-hand-1')")
+    assert "It has 1 partition and will have 3." in confirm(page)
+    page.wait_for_selector("summary:has-text('by-hand-2')")
     page.click("[data-key=settings]")
     page.wait_for_selector("#tab-settings[aria-selected=true]")
     page.click("[data-key='set-retention.ms']")
@@ -302,6 +312,29 @@ def test_a_topic_is_made_grown_set_moved_and_deleted(page):
     page.click("[data-key=delete]")
     assert "There is no way back" in confirm(page, loses=True)
     page.wait_for_selector("[data-key='topic-by-hand']", state="detached")
+
+
+def test_settings_of_brokers_and_topics_are_found(page):
+    go(page, "settings")
+    form = page.locator("#settings-form")
+    row = page.locator("#desk tbody tr")
+    kind = form.get_by_label("Of a")
+    kind.evaluate(CHOSEN_AT_ONCE, ["topic", "broker"])  # the last one counts
+    page.wait_for_selector("#desk tr:has-text('log.retention.ms')")
+    assert page.input_value("#settings-name") == "1"
+    kind.select_option("topic")
+    page.fill("#settings-name", "hostile")
+    form.get_by_role("button", name="Show").click()
+    page.wait_for_selector("#desk tr:has-text('max.message.bytes'):has-text('16777216')")
+    form.get_by_label("only what was changed").check()
+    page.wait_for_selector("#desk tr:has-text('retention.bytes')", state="detached")
+    assert "max.message.bytes" in row.nth(0).inner_text()
+    form.get_by_label("Find").fill("insync")
+    page.wait_for_selector("#desk tr:has-text('max.message.bytes')", state="detached")
+    assert row.count() == 1
+    page.fill("#settings-name", "nobody")
+    form.get_by_role("button", name="Show").click()
+    page.wait_for_selector("#desk > .told.bad")
 
 
 def test_topics_are_found_and_lead_to_records(page):
@@ -431,6 +464,7 @@ def test_a_console_that_only_shows_plans_and_does_nothing(open_page, filled):
 
 def test_who_is_left_is_elected_uncleanly(page, cluster, client, make_topic, until):
     """The last one in sync is dead; the other lacks what only that one had."""
+    make_topic("spare", partitions=8)  # from so many partitions on, they can be searched
     make_topic("risked", b"kept", replicas=2, min_insync_replicas="1")
     told = client.topic("risked").partitions[0]
     (follower,) = set(told.replicas) - {told.leader}
@@ -441,6 +475,12 @@ def test_who_is_left_is_elected_uncleanly(page, cluster, client, make_topic, unt
     producer.flush()
     cluster.kill(told.leader)
     cluster.restart(follower)
+    page.get_by_label("unhealthy first").check()
+    page.wait_for_selector("#partitions tr.none:has-text('risked-0')")
+    page.wait_for_selector("#partitions tbody .spacer:first-child + tr.none")
+    page.get_by_label("Search partitions").fill("RISKED")
+    page.wait_for_selector("#partitions tr:has-text('orders-0')", state="detached")
+    page.wait_for_selector("#partitions tr.none:has-text('risked-0')")
     go(page, "topics")
     page.click("[data-key=topic-risked]")
     page.click("text=Elect uncleanly…")

@@ -24,14 +24,19 @@ export class Settings {
     this.room.forget();
   }
 
+  // A person may choose anew before what was asked is answered: the last one counts.
   async load() {
+    const turn = this.turn = (this.turn ?? 0) + 1;
     const names = this.kind.value === "topic"
       ? (await this.desk.ask("topics")).topics.filter((each) => !each.internal).map((each) => each.topic)
       : [...(await this.desk.ask("overview")).brokers.map((each) => String(each.id)), "all"];
+    if (turn !== this.turn) return;
     this.names.replaceChildren(...names.map((value) => el("option", { value })));
     if (!this.name.value) this.name.value = names[0] ?? "";
     if (!this.name.value) { this.told = []; this.redraw(); return; }
-    this.told = (await this.desk.ask("configs", { kind: this.kind.value, name: this.name.value.trim() })).configs;
+    const { configs } = await this.desk.ask("configs", { kind: this.kind.value, name: this.name.value.trim() });
+    if (turn !== this.turn) return;
+    this.told = configs;
     this.redraw();
   }
 
