@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from browser import PageServer, axe_source, executable, launch
+from controls import CONTROLS, SCRIPT
 
 
 def pytest_collection_modifyitems(items):
@@ -13,6 +14,12 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.path.parent == here:
             item.add_marker("plain")
+    items.sort(key=lambda item: item.path == here / "test_controls.py")  # after all others
+
+
+def pytest_runtest_logreport(report):
+    if report.when == "call" and report.passed:
+        CONTROLS.passed.add(report.nodeid)
 
 
 @pytest.fixture(scope="module")
@@ -47,17 +54,20 @@ def errors():
 
 
 @pytest.fixture
-def open_page(chromium, errors):
+def open_page(chromium, errors, request):
     """Opens a page at an address, in a context of its own."""
     contexts = []
+    test = request.node.nodeid
 
     def opened(address, **options):
         context = chromium.new_context(viewport={"width": 1440, "height": 1000}, **options)
         contexts.append(context)
+        context.add_init_script(SCRIPT)
         page = context.new_page()
         page.set_default_timeout(20_000)
         page.on("console", lambda message: _note(errors, message))
         page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("console", lambda message: CONTROLS.hear(message.text, test))
         page.goto(address)
         page.wait_for_selector(".row .name")
         return page

@@ -245,7 +245,7 @@ def test_an_old_leader_that_took_records_while_cut_off_is_cut_to_what_the_next_o
     until(page, f"p => {same}")
 
 
-def test_a_broker_is_paused_and_stopped_and_goes_on(page):
+def test_a_broker_is_paused_killed_and_stopped_and_goes_on(page):
     node = next(node for node in chosen(page)["isr"] if node != chosen(page)["leader"])
     click(page, f"Pause broker {node}")
     until(page, f"p => p.picture.brokers[{node}].state === 'paused'")
@@ -253,8 +253,16 @@ def test_a_broker_is_paused_and_stopped_and_goes_on(page):
     until(page, f"p => p.picture.brokers[{node}].state === 'up'")
     until(page, "p => p.chosen().isr.length === 3")
     page.locator(f"#map [aria-label^='Broker {node} ']").click()
-    page.locator("#detail").get_by_role("button", name="Stop", exact=True).click()
-    until(page, f"p => p.picture.brokers[{node}].state === 'down'")
+    acts = (
+        ("Pause", "paused"),
+        ("Resume", "up"),
+        ("Kill", "down"),
+        ("Start", "up"),
+        ("Stop", "down"),
+    )
+    for act, state in acts:
+        page.locator("#detail").get_by_role("button", name=act, exact=True).click()
+        until(page, f"p => p.picture.brokers[{node}].state === '{state}'")
     click(page, f"Start broker {node}")
     until(page, "p => p.chosen().isr.length === 3")
 
@@ -400,13 +408,24 @@ def test_two_tabs_see_the_same_cluster(page, open_page, up):
         until(each, "p => p.chosen().isr.length === 3")
 
 
-def test_the_simulator_is_one_click_away(page):
-    page.locator("#worlds").get_by_role("button", name="Sandbox").click()
-    until(page, "p => p.world === 'simulator' && p.picture.state === 'paused'")
-    assert page.locator("#health").is_hidden()
-    page.locator("#worlds").get_by_role("button", name="Live").click()
-    until(page, "p => p.world === 'live' && p.picture.state === 'running'")
-    assert page.locator("#health").is_visible()
+def test_every_other_world_is_one_click_away(page):
+    worlds = page.locator("#worlds")
+    for name, world in (("Sandbox", "simulator"), ("Durability lab", "lab")):
+        worlds.get_by_role("button", name=name).click()
+        until(page, f"p => p.world === '{world}' && p.picture.state !== undefined")
+        page.wait_for_selector("#health", state="hidden")
+        worlds.get_by_role("button", name="Live").click()
+        until(page, "p => p.world === 'live' && p.picture.state === 'running'")
+        page.wait_for_selector("#health", state="visible")
+    for name, title in (("Lessons", "Lessons"), ("Runs", "Runs of the simulator")):
+        worlds.get_by_role("button", name=name).click()
+        page.wait_for_selector(f"dialog[open] h2:text-is('{title}')")
+        page.keyboard.press("Escape")
+        page.wait_for_selector("dialog[open]", state="detached")
+    click(page, "Step back")
+    until(page, "p => p.picture.state === 'paused'")
+    worlds.get_by_role("button", name="Live").click()  # as it is now
+    until(page, "p => p.picture.state === 'running'")
 
 
 def test_axe_finds_no_serious_problem_in_the_console_light_or_dark(page, axe):

@@ -127,14 +127,17 @@ def test_a_broker_can_be_paused_stopped_wiped_and_lose_power(page):
     wait(page, "p.brokers['3'].state !== 'paused'")
     page.keyboard.press("3")
     wait(page, "p.brokers['3'].state === 'up' && o.isr.length === 3")
-    page.locator("#detail").get_by_role("button", name="Stop").click()
-    wait(page, "p.brokers['3'].state === 'down'")
-    page.locator("#detail").get_by_role("button", name="Wipe disk").click()
+    whole = "p.brokers['3'].state === 'up' && o.isr.includes(3)"
+    for act, seen in (
+        ("Pause", "p.brokers['3'].state === 'paused'"), ("Resume", whole),
+        ("Kill", "p.brokers['3'].state === 'down'"), ("Start", whole),
+        ("Stop", "p.brokers['3'].state === 'down'"), ("Wipe disk", "!o.logs['3']"),
+        ("Start", whole), ("Cut power", "p.brokers['3'].state === 'down'"),
+    ):  # fmt: skip
+        page.locator("#detail").get_by_role("button", name=act, exact=True).click()
+        wait(page, seen)
+    press(page, "Wipe disk broker 3")
     wait(page, "!o.logs['3']")
-    page.locator("#detail").get_by_role("button", name="Start").click()
-    wait(page, "o.isr.includes(3)")
-    page.locator("#detail").get_by_role("button", name="Cut power").click()
-    wait(page, "p.brokers['3'].state === 'down'")
     assert page.locator("#detail h3").text_content() == "Broker 3"
 
 
