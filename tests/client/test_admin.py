@@ -116,6 +116,26 @@ def test_a_refused_creation_carries_the_clusters_sentence(broker: Any) -> None:
     assert str(caught.value) == "topic 't': 3 of 1 brokers"
 
 
+def test_a_change_is_asked_for_again_while_no_controller_is_there(broker: Any) -> None:
+    nobody, done = (
+        saying(CreateTopicsResponse(topics=(CreatableTopicResult("t", error_code=code),)))
+        for code in (ErrorCode.NOT_CONTROLLER, ErrorCode.NONE)
+    )
+    broker.script(ApiKey.CREATE_TOPICS, nobody, nobody, done)
+    with Cluster(broker.bootstrap) as cluster:
+        create_topic(cluster, "t", configs={})
+    assert len(broker.asked(ApiKey.CREATE_TOPICS)) == 3
+
+
+def test_without_a_controller_patience_ends(broker: Any) -> None:
+    results = (DeletableTopicResult("t", error_code=ErrorCode.NOT_CONTROLLER),)
+    broker.script(ApiKey.DELETE_TOPICS, saying(DeleteTopicsResponse(responses=results)))
+    with Cluster(broker.bootstrap, timeout_s=0.3) as cluster, pytest.raises(Refused) as caught:
+        delete_topics(cluster, ["t"])
+    assert caught.value.error is ErrorCode.NOT_CONTROLLER
+    assert len(broker.asked(ApiKey.DELETE_TOPICS)) > 1
+
+
 @pytest.mark.parametrize("newest", [5, 6])
 def test_topics_are_deleted_by_name_in_the_form_the_broker_knows(
     scripted_broker: Any, newest: int

@@ -1,12 +1,13 @@
 """Asking for changes, and for what lies behind the metadata: configs, log sizes, the quorum.
 
-Each function is one request. What the cluster refuses is raised as Refused with the cluster's own
-sentence; where several things are asked at once, the first refusal in the order of asking.
+Each function is one request, sent again only while no controller is there to decide it. What the
+cluster refuses is raised as Refused with the cluster's own sentence; where several things are asked
+at once, the first refusal in the order of asking.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from enum import IntEnum
 from typing import Final, NamedTuple, TypeVar
@@ -109,7 +110,11 @@ def create_topic(
         configs=tuple(CreatableTopicConfig(key, value) for key, value in configs.items()),
     )
     request = CreateTopicsRequest((topic,), CHANGE_TIMEOUT_MS, validate_only)
-    response = cluster.tell(ApiKey.CREATE_TOPICS, request, CreateTopicsResponse)
+    response = _decided(
+        cluster,
+        lambda: cluster.tell(ApiKey.CREATE_TOPICS, request, CreateTopicsResponse),
+        lambda response: (each.error_code for each in response.topics),
+    )
     result = response.topics[0]
     raise_for(result.error_code, f"topic '{name}'", result.error_message)
     if not validate_only:
@@ -133,7 +138,11 @@ def delete_topics(cluster: Cluster, names: Sequence[str]) -> None:
         request = DeleteTopicsRequest(topics=topics, timeout_ms=CHANGE_TIMEOUT_MS)
     else:
         request = DeleteTopicsRequest(topic_names=tuple(names), timeout_ms=CHANGE_TIMEOUT_MS)
-    response = cluster.tell(ApiKey.DELETE_TOPICS, request, DeleteTopicsResponse)
+    response = _decided(
+        cluster,
+        lambda: cluster.tell(ApiKey.DELETE_TOPICS, request, DeleteTopicsResponse),
+        lambda response: (each.error_code for each in response.responses),
+    )
     for result in response.responses:
         _check_topic(cluster, result.name or "", result.error_code, result.error_message)
 
@@ -148,7 +157,11 @@ def create_partitions(cluster: Cluster, topic: str, *, partitions: int) -> None:
     request = CreatePartitionsRequest(
         (CreatePartitionsTopic(topic, partitions, None),), CHANGE_TIMEOUT_MS
     )
-    response = cluster.tell(ApiKey.CREATE_PARTITIONS, request, CreatePartitionsResponse)
+    response = _decided(
+        cluster,
+        lambda: cluster.tell(ApiKey.CREATE_PARTITIONS, request, CreatePartitionsResponse),
+        lambda response: (each.error_code for each in response.results),
+    )
     for result in response.results:
         _check_topic(cluster, topic, result.error_code, result.error_message)
 
@@ -243,7 +256,11 @@ def change_configs(
             key, request, IncrementalAlterConfigsResponse, timeout_s=cluster.timeout_s
         )
     else:
-        response = cluster.tell(key, request, IncrementalAlterConfigsResponse)
+        response = _decided(
+            cluster,
+            lambda: cluster.tell(key, request, IncrementalAlterConfigsResponse),
+            lambda response: (each.error_code for each in response.responses),
+        )
     result = response.responses[0]
     _check_resource(cluster, resource, name, result.error_code, result.error_message)
 
@@ -255,11 +272,11 @@ def describe_quorum(cluster: Cluster) -> Quorum:
         "__cluster_metadata", (rpc.DescribeQuorumRequestPartitionData(0),)
     )
     request = rpc.DescribeQuorumRequest((metadata_log,))
-    backoff = Backoff(timeout_s=cluster.timeout_s)
-    while True:  # only the leader knows, and another one may just be elected
-        response = cluster.ask(ApiKey.DESCRIBE_QUORUM, request, rpc.DescribeQuorumResponse)
-        if response.error_code != ErrorCode.NOT_CONTROLLER or not backoff.wait():
-            break
+    response = _decided(
+        cluster,
+        lambda: cluster.ask(ApiKey.DESCRIBE_QUORUM, request, rpc.DescribeQuorumResponse),
+        lambda response: (response.error_code,),
+    )
     raise_for(response.error_code, "the metadata quorum", response.error_message)
     partition = response.topics[0].partitions[0]
     raise_for(partition.error_code, "the metadata quorum", partition.error_message)
@@ -285,6 +302,23 @@ def describe_quorum(cluster: Cluster) -> Quorum:
         members(partition.current_voters),
         members(partition.observers),
     )
+
+
+def _decided(
+    cluster: Cluster,
+    ask: Callable[[], Response],
+    codes: Callable[[Response], Iterable[int]],
+) -> Response:
+    """Asked again while there is no controller: another one may just be elected.
+
+    One that stepped down may have decided all the same: a topic that was to be created is then
+    refused because it is there, as by Kafka's own clients.
+    """
+    backoff = Backoff(timeout_s=cluster.timeout_s)
+    while True:
+        response = ask()
+        if ErrorCode.NOT_CONTROLLER not in codes(response) or not backoff.wait():
+            return response
 
 
 def _await_everywhere(cluster: Cluster, topic: str) -> None:
