@@ -147,7 +147,7 @@ class Run:
                     say(f"{stage}: {load.rows[0][0].title}: {name}")
                     os.sync()  # nobody pays for what another one left to be written back
                     if not load.reads:
-                        usage.fill_memory(self._work / "holes")
+                        usage.warm_pages(volume.bytes_max * min(3, self._plan.brokers))
                     for row, sample in target.run(load, volume).items():
                         if number is not None:
                             self._note(row, name, sample)

@@ -1,19 +1,15 @@
 """What processes use: memory and CPU time of a whole process tree, read from the kernel; and
-memory that is in use, for those who are about to write."""
+memory that has been used before, for those who are about to fill it."""
 
 from __future__ import annotations
 
 import contextlib
-import os
+import subprocess
+import sys
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Final, NamedTuple
 
 import psutil
-
-PIECE_BYTES: Final = 8 << 20
-FREE_BYTES_MAX: Final = 1 << 30
-"""The kernel keeps some free in any case."""
 
 
 class Memory(NamedTuple):
@@ -45,19 +41,21 @@ def cpu_seconds(pids: Iterable[int]) -> float:
     return total
 
 
-def fill_memory(holes: Path) -> None:
-    """Fill what is free with clean pages: of a file that is all holes, and is made if need be.
+_TOUCH: Final = """
+import mmap, sys
+size = int(sys.argv[1])
+memory = mmap.mmap(-1, size)
+for place in range(0, size, mmap.PAGESIZE):
+    memory[place] = 1
+"""
 
-    So it is on a machine that has been up for a while: what is written takes the place of something
-    that was read once. Free memory of a virtual machine is often not there at all: its host has
-    taken it back, and gives it again page by page, which costs several times what it costs to fill
-    them. Whoever writes after another one has deleted much would be measured by that.
+
+def warm_pages(size_bytes: int) -> None:
+    """Have the machine's free memory, up to so much of it, used by somebody who gives it back.
+
+    A virtual machine gets a page from its host when it first uses it, and pays for that several
+    times what it costs to fill it. Contestants have their turns in the same order every time, and
+    the second one must not be the one who always finds pages that nobody has used yet.
     """
-    size = psutil.virtual_memory().total
-    piece = bytearray(PIECE_BYTES)
-    with holes.open("ab+", buffering=0) as file:
-        file.truncate(size)
-        for place in range(0, size, PIECE_BYTES):
-            if psutil.virtual_memory().free < FREE_BYTES_MAX:
-                break
-            os.preadv(file.fileno(), [piece], place)
+    size = min(size_bytes, psutil.virtual_memory().available // 2)
+    subprocess.run([sys.executable, "-c", _TOUCH, str(size)], check=True)
