@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cotidal.client.admin import create_topic
+from cotidal.client.admin import create_topic, delete_topics
 from cotidal.client.cluster import Cluster as Client
 from cotidal.client.producer import Producer
 from cotidal.console.desk.question import Desk
@@ -65,6 +65,8 @@ def make_topic(client: Client) -> Callable[..., str]:
     def made(
         name: str, *values: bytes, partitions: int = 1, replicas: int = 3, **configs: str
     ) -> str:
+        if any(each.name == name for each in client.metadata().topics):
+            delete_topics(client, [name])  # a first try of the same test left it
         named = {setting.replace("_", "."): value for setting, value in configs.items()}
         create_topic(
             client, name, partitions=partitions, replication_factor=replicas, configs=named
