@@ -43,6 +43,28 @@ def now_us() -> int:
     return time.monotonic_ns() // 1_000
 
 
+class Statistics:
+    """What a librdkafka last told of itself."""
+
+    def __init__(self) -> None:
+        self._told = "{}"
+
+    def hear(self, told: str) -> None:
+        self._told = told
+
+    def believed(self, more: Callable[[dict[str, Any]], str]) -> str:
+        """What it held to be true of brokers, and of who leads and who serves what."""
+        told = json.loads(self._told)
+        brokers = [f"{each['name']} {each['state']}" for each in told.get("brokers", {}).values()]
+        led = [
+            f"{TOPIC}-{number} led by {each['leader']} in epoch {each.get('leader_epoch')},"
+            f" handled by {each['broker']}, {more(each)}"
+            for number, each in told.get("topics", {}).get(TOPIC, {}).get("partitions", {}).items()
+            if number != "-1"
+        ]
+        return "; ".join([*brokers, *led])
+
+
 class Writer:
     """Numbers, one after the other, over all partitions."""
 
@@ -73,7 +95,7 @@ class Writer:
         self._partitions = partitions
         self._next = self.first
         self._made: dict[int, int] = {}
-        self._statistics = "{}"
+        self._statistics = Statistics()
         self._producer = Producer(
             {
                 "bootstrap.servers": bootstrap,
@@ -83,19 +105,15 @@ class Writer:
                 "message.timeout.ms": 120_000,
                 "request.timeout.ms": 3_000,
                 "statistics.interval.ms": 5_000,
-                "stats_cb": self._on_statistics,
+                "stats_cb": self._statistics.hear,
                 **QUICK,
             }
         )
 
-    def _on_statistics(self, told: str) -> None:
-        self._statistics = told
-
     @property
     def belief(self) -> str:
         """What its librdkafka last held to be true: of brokers, and of who leads what."""
-        told = _believed(
-            self._statistics,
+        told = self._statistics.believed(
             lambda each: (
                 f"{each['msgq_cnt']}+{each['xmit_msgq_cnt']} queued,"
                 f" {each['msgs_inflight']} in flight"
@@ -178,7 +196,7 @@ class Reader:
         self.restless = True
         self.heard_us = now_us()
         """When something was read last."""
-        self._statistics = "{}"
+        self._statistics = Statistics()
         self._consumer = Consumer(
             {
                 "bootstrap.servers": bootstrap,
@@ -191,19 +209,15 @@ class Reader:
                 "fetch.error.backoff.ms": 50,
                 "check.crcs": True,
                 "statistics.interval.ms": 5_000,
-                "stats_cb": self._on_statistics,
+                "stats_cb": self._statistics.hear,
                 **QUICK,
             }
         )
         self._consumer.assign([Place(TOPIC, number, 0) for number in self.positions])
 
-    def _on_statistics(self, told: str) -> None:
-        self._statistics = told
-
     @property
     def belief(self) -> str:
-        told = _believed(
-            self._statistics,
+        told = self._statistics.believed(
             lambda each: (
                 f"{each['fetch_state']} from {each['next_offset']}, {each['fetchq_cnt']} queued,"
                 f" ends at {each['ls_offset']} of {each['hi_offset']}"
@@ -251,19 +265,6 @@ class Reader:
 
     def close(self) -> None:
         self._consumer.close()
-
-
-def _believed(statistics: str, more: Callable[[dict[str, Any]], str]) -> str:
-    """What a librdkafka held to be true of brokers, and of who leads and who serves what."""
-    told = json.loads(statistics)
-    brokers = [f"{each['name']} {each['state']}" for each in told.get("brokers", {}).values()]
-    led = [
-        f"{TOPIC}-{number} led by {each['leader']} in epoch {each.get('leader_epoch')},"
-        f" handled by {each['broker']}, {more(each)}"
-        for number, each in told.get("topics", {}).get(TOPIC, {}).get("partitions", {}).items()
-        if number != "-1"
-    ]
-    return "; ".join([*brokers, *led])
 
 
 _GONE: Final = frozenset(
