@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from cotidal.client.backoff import Backoff
 from cotidal.client.cluster import Cluster
+from cotidal.client.failures import known_code
+from cotidal.errors import RETRIABLE, ErrorCode
 from cotidal.messages.rpc.apis import ApiKey
 from cotidal.messages.rpc.produce import (
     PartitionProduceData,
@@ -31,8 +34,14 @@ def hang(bootstrap: str, topic: str) -> None:
         "ghost", -1, 5_000, (TopicProduceData(topic, partition_data=(written,)),)
     )
     with Cluster(bootstrap) as cluster:
-        leader = cluster.topic(topic).partitions[0].leader
-        connection = cluster.connection(leader)
-        connection._versions[ApiKey.PRODUCE] = (3, 11)
-        answer = connection.call(ApiKey.PRODUCE, request, ProduceResponse)
-    assert answer.responses[0].partition_responses[0].error_code == 0
+        backoff = Backoff(timeout_s=cluster.timeout_s)
+        while (error := _written(cluster, topic, request)) is not ErrorCode.NONE:
+            # Its leader may hear of a new topic later than whoever named it.
+            assert error in RETRIABLE and backoff.wait(), error
+
+
+def _written(cluster: Cluster, topic: str, request: ProduceRequest) -> ErrorCode:
+    connection = cluster.connection(cluster.topic(topic).partitions[0].leader)
+    connection._versions[ApiKey.PRODUCE] = (3, 11)
+    answer = connection.call(ApiKey.PRODUCE, request, ProduceResponse)
+    return known_code(answer.responses[0].partition_responses[0].error_code)
