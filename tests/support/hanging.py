@@ -37,7 +37,8 @@ def hang(bootstrap: str, topic: str) -> None:
         backoff = Backoff(timeout_s=cluster.timeout_s)
         while (error := _written(cluster, topic, request)) is not ErrorCode.NONE:
             # Its leader may hear of a new topic later than whoever named it.
-            assert error in RETRIABLE and backoff.wait(), error
+            assert error in RETRIABLE, error
+            assert backoff.wait(), error
 
 
 def _written(cluster: Cluster, topic: str, request: ProduceRequest) -> ErrorCode:

@@ -15,12 +15,13 @@ A node is killed, paused and stopped by signals, which need nothing of this but 
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Final, NamedTuple
 
 from cotidal.broker.faults import NO_FAULTS, Faults, read_faults, write_faults
@@ -143,9 +144,14 @@ class Handle:
             return NO_FAULTS
 
     def suffer(self, faults: Faults) -> None:
-        """Tell every node how links and disks are from now on."""
-        self._disturbable()
-        _replace(f"{self.home}/{FAULTS_FILE}", write_faults(faults))
+        """All links and disks are as this says from now on."""
+        self.disturb(lambda _: faults)
+
+    def disturb(self, change: Callable[[Faults], Faults]) -> None:
+        """Change how links and disks are, and tell every node. Others who do so at the same time,
+        in this process or in another one, wait, so that no change is lost."""
+        with _one_at_a_time(self.home):
+            _replace(f"{self.home}/{FAULTS_FILE}", write_faults(change(self.faults)))
         for node in self.nodes:
             pid = self.pid(node)
             if pid is not None:
@@ -186,6 +192,16 @@ def _is_paused(pid: int | None) -> bool | None:
             return stat.read().rpartition(")")[2].split()[0] == "T"
     except OSError:
         return None
+
+
+@contextmanager
+def _one_at_a_time(home: str) -> Iterator[None]:
+    directory = os.open(home, os.O_RDONLY)
+    try:
+        fcntl.flock(directory, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(directory)
 
 
 def _replace(path: str, text: str) -> None:

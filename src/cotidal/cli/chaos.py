@@ -141,7 +141,7 @@ def partition(nodes: tuple[int, ...], one_way: bool, data: str) -> None:
     """Let nothing pass between the first node and the others; all others if none is named."""
     cluster = handle(data)
     pairs = _pairs(cluster, nodes, one_way=one_way)
-    cluster.suffer(cluster.faults.held(pairs))
+    cluster.disturb(lambda faults: faults.held(pairs))
     click.echo(f"nothing passes {_told(pairs)}; `cotidal chaos heal` undoes it")
 
 
@@ -167,7 +167,7 @@ def slow(nodes: tuple[int, ...], seconds: float, one_way: bool, data: str) -> No
     """Slow down what passes between the first node and the others."""
     cluster = handle(data)
     pairs = _pairs(cluster, nodes, one_way=one_way)
-    cluster.suffer(cluster.faults.slowed(pairs, seconds))
+    cluster.disturb(lambda faults: faults.slowed(pairs, seconds))
     click.echo(f"everything takes {seconds:g} s longer {_told(pairs)}")
 
 
@@ -184,9 +184,8 @@ def heal(nodes: tuple[int, ...], data: str) -> None:
     """Let everything pass again: all links, those of one node, or those between the first and
     the others."""
     cluster = handle(data)
-    faults = cluster.faults
-    pairs = _pairs(cluster, nodes, one_way=False) if nodes else list(faults.delays)
-    cluster.suffer(faults.healed(pairs))
+    pairs = _pairs(cluster, nodes, one_way=False) if nodes else []
+    cluster.disturb(lambda faults: faults.healed(pairs or faults.delays))
     click.echo("every link is open" if not nodes else f"everything passes {_told(pairs)}")
 
 

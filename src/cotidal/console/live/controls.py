@@ -115,13 +115,13 @@ def _two(handle: Handle, command: Command) -> tuple[int, int]:
 
 def _cut(handle: Handle, command: Command) -> str:
     one, other = _two(handle, command)
-    handle.suffer(handle.faults.held(both_ways(one, [other])))
+    handle.disturb(lambda faults: faults.held(both_ways(one, [other])))
     return f"You cut the link between brokers {one} and {other}: what is sent waits."
 
 
 def _join(handle: Handle, command: Command) -> str:
     one, other = _two(handle, command)
-    handle.suffer(handle.faults.healed(both_ways(one, [other])))
+    handle.disturb(lambda faults: faults.healed(both_ways(one, [other])))
     return f"You join brokers {one} and {other} again."
 
 
@@ -136,8 +136,9 @@ def _slow(handle: Handle, command: Command) -> str:
         one, other = _two(handle, command)
         pairs = both_ways(one, [other])
         what = f"the link between brokers {one} and {other}"
-    faults = handle.faults
-    handle.suffer(faults.slowed(pairs, by_ms / 1000) if by_ms else faults.healed(pairs))
+    handle.disturb(
+        lambda faults: faults.slowed(pairs, by_ms / 1000) if by_ms else faults.healed(pairs)
+    )
     if not by_ms:
         return f"You make {what} as fast as before."
     return f"You slow down {what} by {by_ms} ms each way."
