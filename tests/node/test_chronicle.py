@@ -25,7 +25,7 @@ from cotidal.node.events import LogFailed
 from cotidal.node.happenings import BrokerUnregistered, LogOffline
 from cotidal.node.partition_effects import move, obey
 from cotidal.node.state import NodeState
-from cotidal.values import NodeId, Offset, TopicPartition
+from cotidal.values import Millis, NodeId, Offset, TopicPartition
 from cotidal.wire.records import read_records
 from json_schema import EVENTS, violations
 from lone_node import LoneNode
@@ -70,6 +70,17 @@ def test_a_node_tells_how_it_came_to_serve_and_then_how_it_is() -> None:
     sequence = [each["sequence"] for each in written(node)]
     assert sequence == list(range(1, len(sequence) + 1))
     assert len({each["incarnation"] for each in written(node)}) == 1
+
+
+def test_samples_are_of_full_seconds_whenever_a_node_began() -> None:
+    node = LoneNode({"cotidal.events.enable": "true"})
+    node.now = Millis(node.now + 345)
+    node.start()
+    node.pass_time(SETTLE_MS + 5 * SAMPLE_MS)
+    _, *samples = (each["time"] for each in written(node) if each["kind"] == "health")
+    # The first may be of before the node knew the time.
+    assert len(samples) > 3
+    assert {at % SAMPLE_MS for at in samples} == {0}
 
 
 def test_the_topic_is_created_by_need_with_settings_of_its_own() -> None:

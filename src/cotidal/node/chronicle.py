@@ -75,6 +75,8 @@ PRODUCE_VERSION: Final = 12
 GATHER_MS: Final = 50
 """What happens within so long is written together."""
 SAMPLE_MS: Final = 1_000
+"""By the wall clock, all brokers at the same moment: then one fetch of a follower brings what
+several of them have written."""
 SETTLE_MS: Final = 3_000
 """Before the topic is created: the brokers of a new cluster come one after the other."""
 TIMEOUT_MS: Final = 2_000
@@ -136,7 +138,7 @@ def start(state: NodeState, *, incarnation: Uuid, live_from: Offset) -> None:
     if effective(ENABLE, static=state.config.settings).value is not True:
         chronicle.write = None
     if chronicle.write is not None and state.config.is_broker:
-        chronicle.next_sample = Millis(state.now + SAMPLE_MS)
+        chronicle.next_sample = _next_sample(state)
 
 
 # What happens ------------------------------------------------------------------------------------
@@ -242,13 +244,19 @@ def tell(state: NodeState, what: Happening) -> None:
 def on_ticked(state: NodeState) -> None:
     chronicle = state.chronicle
     if chronicle.next_sample is not None and state.now >= chronicle.next_sample:
-        chronicle.next_sample = Millis(state.now + SAMPLE_MS)
+        chronicle.next_sample = _next_sample(state)
         if state.serving:
             tell(state, chronicle.sampler.sample(state))
             if chronicle.due is not None and not chronicle.in_flight:
                 chronicle.due = state.now  # with the sample, not a tick later
     if chronicle.due is not None and state.now >= chronicle.due:
         _write(state)
+
+
+def _next_sample(state: NodeState) -> Millis:
+    """The next full second, unless it is too near to be another one than this."""
+    left = SAMPLE_MS - state.wall % SAMPLE_MS
+    return Millis(state.now + (left if 2 * left > SAMPLE_MS else left + SAMPLE_MS))
 
 
 def next_deadline(state: NodeState) -> Millis | None:
