@@ -32,7 +32,7 @@ from cotidal.spark.encoding import Rows, encode
 from cotidal.spark.memory import settle
 from cotidal.spark.options import parse_sink, parse_source
 from cotidal.spark.planning import plan_batch
-from cotidal.spark.reading import read_range
+from cotidal.spark.reading import read_ranges
 from cotidal.spark.sink import write_task
 from cotidal.wire import record_bounds
 from cotidal.wire.batch import read_batches
@@ -110,11 +110,7 @@ def task_rows(bootstrap: str, size: int, batches: int) -> Iterator[Row]:
     schema = arrow_schema(full_schema(headers=False))
 
     def read() -> None:
-        found = sum(
-            batch.num_rows
-            for each in plan_batch(options)
-            for batch in read_range(options, each, schema)
-        )
+        found = sum(batch.num_rows for batch in read_ranges(options, plan_batch(options), schema))
         assert found == rows, f"{found} of {rows} rows"
 
     yield measured(f"read task, {size} B", rows, read)

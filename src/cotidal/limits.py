@@ -262,6 +262,10 @@ larger row still travels, alone."""
 SPARK_COMMITS_AT_ONCE_MAX: Final = 8
 """Transactions of one batch that the driver commits side by side."""
 
+SPARK_TASK_RECORDS_MIN: Final = 1_000
+"""Offsets of one task, where there are as many: what a task costs Spark before it reads anything
+is as much as tens of thousands of small records; but thousands of large ones want several."""
+
 SPARK_LATEST_AGE_MAX_S: Final = 0.05
 """How old the ends of partitions may be that a stream is told: Spark asks some 85 times a second
 while there is nothing to do, for each of which brokers would be asked."""

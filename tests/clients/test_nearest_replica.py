@@ -84,18 +84,14 @@ def read_by_an_executor(cluster: Cluster, rack: str) -> int:
     from cotidal.spark.columns import arrow_schema, full_schema
     from cotidal.spark.options import parse_source
     from cotidal.spark.planning import plan_batch
-    from cotidal.spark.reading import RACK_VARIABLE, read_range
+    from cotidal.spark.reading import RACK_VARIABLE, read_ranges
 
     given = {"kafka.bootstrap.servers": cluster.bootstrap, "subscribe": TOPIC}
     options = parse_source(given, streaming=False)
     schema = arrow_schema(full_schema(headers=False))
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv(RACK_VARIABLE, rack)
-        return sum(
-            batch.num_rows
-            for each in plan_batch(options)
-            for batch in read_range(options, each, schema)
-        )
+        return sum(batch.num_rows for batch in read_ranges(options, plan_batch(options), schema))
 
 
 def leader_of(cluster: Cluster) -> int:

@@ -31,7 +31,7 @@ def values(bootstrap: str, topic: str, level: str) -> list[bytes]:
     from cotidal.spark.columns import arrow_schema, full_schema
     from cotidal.spark.options import parse_source
     from cotidal.spark.planning import plan_batch
-    from cotidal.spark.reading import read_range
+    from cotidal.spark.reading import read_ranges
 
     given = {
         "kafka.bootstrap.servers": bootstrap,
@@ -42,8 +42,7 @@ def values(bootstrap: str, topic: str, level: str) -> list[bytes]:
     schema = arrow_schema(full_schema(headers=False))
     return sorted(
         value
-        for each in plan_batch(options)
-        for batch in read_range(options, each, schema)
+        for batch in read_ranges(options, plan_batch(options), schema)
         for value in batch.column("value").to_pylist()
     )
 

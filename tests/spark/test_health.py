@@ -15,7 +15,7 @@ from cotidal.spark import health, health_stream
 from cotidal.spark.columns import arrow_schema, full_schema
 from cotidal.spark.options import parse_source
 from cotidal.spark.planning import plan_batch
-from cotidal.spark.reading import read_range
+from cotidal.spark.reading import read_ranges
 from cotidal.testing.cluster import Cluster
 
 SECOND = 1_000
@@ -153,8 +153,7 @@ def published(given: dict[str, str]) -> list[dict[str, Any]]:
     schema = arrow_schema(full_schema(headers=False))
     return [
         json.loads(value)
-        for each in plan_batch(options)
-        for batch in read_range(options, each, schema)
+        for batch in read_ranges(options, plan_batch(options), schema)
         for value in batch.column("value").to_pylist()
     ]
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotidal.spark.ranges import OffsetRange, limited_ends, split_ranges
+from cotidal.spark.ranges import OffsetRange, limited_ends, shared_tasks, split_ranges
 from cotidal.values import ZERO_UUID, LeaderEpoch, Offset, TopicPartition
 
 
@@ -38,6 +38,20 @@ def test_a_large_partition_is_cut_and_a_small_one_is_not() -> None:
     assert [(piece.partition, piece.size) for piece in pieces] == [
         (0, 3000), (0, 3000), (0, 3000), (1, 10),
     ]  # fmt: skip
+
+
+@given(sizes, st.integers(1, 20_000))
+def test_small_ranges_share_a_task_and_no_more_than_are_small(
+    sizes: list[int], records_min: int
+) -> None:
+    ranges = [range_of(at, 7, 7 + size) for at, size in enumerate(sizes) if size]
+    tasks = shared_tasks(ranges, records_min=records_min)
+    assert [each for task in tasks for each in task] == ranges
+    held = [sum(each.size for each in task) for task in tasks]
+    for task, size in zip(tasks, held, strict=True):
+        assert len(task) == 1 or size <= records_min
+    for size, following in zip(held, tasks[1:], strict=False):
+        assert size + following[0].size > records_min, "it would have had room there"
 
 
 @given(sizes, st.integers(1, 5_000))

@@ -14,7 +14,7 @@ from cotidal.spark.failures import DataLost, Unusable, WrongOption
 from cotidal.spark.options import parse_source
 from cotidal.spark.planning import plan_batch
 from cotidal.spark.ranges import OffsetRange
-from cotidal.spark.reading import RangeFetcher, read_range
+from cotidal.spark.reading import RangeFetcher, read_ranges
 from cotidal.spark.source import CotidalSource
 from cotidal.testing.cluster import Cluster
 from cotidal.values import LeaderEpoch, Offset
@@ -28,8 +28,7 @@ def read(options: dict[str, str], schema: Any = SCHEMA) -> list[dict[str, Any]]:
     parsed = parse_source(options, streaming=False)
     return [
         row
-        for each in plan_batch(parsed)
-        for batch in read_range(parsed, each, schema)
+        for batch in read_ranges(parsed, plan_batch(parsed), schema)
         for row in batch.to_pylist()
     ]
 
@@ -78,6 +77,29 @@ def test_a_range_begins_and_ends_within_batches(new_topic: Any, write: Any, sour
     assert values(cut) == [b"%d" % each for each in range(7, 23)]
 
 
+@pytest.mark.parametrize(
+    ("bounds", "tasks"),
+    [
+        ({}, 1),
+        ({"minRecordsPerPartition": "20"}, 2),
+        ({"minRecordsPerPartition": "1"}, 3),
+        ({"minPartitions": "2"}, 3),
+    ],
+)
+def test_small_partitions_share_a_task_unless_asked_not_to(
+    new_topic: Any, write: Any, source: Any, bounds: dict[str, str], tasks: int
+) -> None:
+    topic = new_topic(partitions=3)
+    for partition in range(3):
+        write(topic, [b"%d" % (10 * partition + each) for each in range(10)], partition=partition)
+    reader = CotidalSource(source(topic, **bounds)).reader(full_schema(headers=False))
+    planned = reader.partitions()
+    assert len(planned) == tasks
+    found = [row for task in planned for batch in reader.read(task) for row in batch.to_pylist()]
+    assert values(found) == [b"%d" % each for each in range(30)]
+    assert [row["partition"] for row in found] == [each // 10 for each in range(30)]
+
+
 def test_arrow_batches_are_bounded(new_topic: Any, write: Any, source: Any) -> None:
     topic = new_topic()
     for _ in range(4):
@@ -85,7 +107,7 @@ def test_arrow_batches_are_bounded(new_topic: Any, write: Any, source: Any) -> N
     for bound, most in (({"arrowBatchRows": "60"}, 100), ({"arrowBatchBytes": "9000"}, 50)):
         options = parse_source(source(topic, **bound), streaming=False)
         (whole,) = plan_batch(options)
-        sizes = [batch.num_rows for batch in read_range(options, whole, SCHEMA)]
+        sizes = [batch.num_rows for batch in read_ranges(options, [whole], SCHEMA)]
         assert sum(sizes) == 200
         assert len(sizes) > 1
         assert max(sizes) <= most
@@ -202,8 +224,8 @@ def test_records_deleted_before_they_are_read_are_told_with_their_range(
     with pytest.raises(
         DataLost, match=r"offsets 0 to 3 of .* are lost: the log begins at offset 4"
     ):
-        list(read_range(options, planned, SCHEMA))
-    (batch,) = read_range(options._replace(fail_on_data_loss=False), planned, SCHEMA)
+        list(read_ranges(options, [planned], SCHEMA))
+    (batch,) = read_ranges(options._replace(fail_on_data_loss=False), [planned], SCHEMA)
     assert batch.column("offset").to_pylist() == list(range(4, 10))
 
 
@@ -216,7 +238,7 @@ def test_a_topic_deleted_while_it_is_read_is_told(
     (planned,) = plan_batch(options)
     delete_topics(client, [topic])
     with pytest.raises(DataLost, match=r"offsets 0 to 0 of .* the topic was deleted"):
-        list(read_range(options, planned, SCHEMA))
+        list(read_ranges(options, [planned], SCHEMA))
 
 
 def test_records_that_replaced_what_was_planned_are_told(
@@ -256,7 +278,7 @@ def test_reading_goes_on_where_it_stood_when_a_leader_dies(
         options = parse_source(given, streaming=False)
         (planned,) = plan_batch(options)
         leader = client.topic("orders").partitions[0].leader
-        batches = read_range(options, planned, SCHEMA)
+        batches = read_ranges(options, [planned], SCHEMA)
         read = next(batches).column("value").to_pylist()
         killing = threading.Thread(target=cluster.kill, args=(leader,))
         killing.start()

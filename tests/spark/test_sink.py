@@ -16,7 +16,7 @@ from cotidal.spark.failures import DifferentBatch, Unusable, WrongOption
 from cotidal.spark.memory import fence, recall, settle, transactional_id
 from cotidal.spark.options import SinkOptions, parse_sink, parse_source
 from cotidal.spark.planning import plan_batch
-from cotidal.spark.reading import read_range
+from cotidal.spark.reading import read_ranges
 from cotidal.spark.sink import BatchWriter, StreamWriter, Wrote, check_sink, write_task
 from cotidal.spark.source import CotidalSource
 
@@ -46,8 +46,7 @@ def read(source: Any) -> Any:
         options = parse_source(source(topic, **{"kafka.isolation.level": level}), streaming=False)
         return [
             row
-            for each in plan_batch(options)
-            for batch in read_range(options, each, SCHEMA)
+            for batch in read_ranges(options, plan_batch(options), SCHEMA)
             for row in batch.to_pylist()
         ]
 

@@ -15,7 +15,7 @@ from cotidal.client.producer import Producer
 from cotidal.spark.columns import arrow_schema, full_schema
 from cotidal.spark.options import parse_source
 from cotidal.spark.planning import plan_batch
-from cotidal.spark.reading import read_range
+from cotidal.spark.reading import read_ranges
 
 JOB: Final = Path(__file__).parents[2] / "examples" / "exactly_once.py"
 CUSTOMERS: Final = 40
@@ -78,7 +78,6 @@ def read_committed(bootstrap: str, topic: str) -> list[dict[str, Any]]:
     schema = arrow_schema(full_schema(headers=False))
     return [
         row
-        for each in plan_batch(options)
-        for batch in read_range(options, each, schema)
+        for batch in read_ranges(options, plan_batch(options), schema)
         for row in batch.to_pylist()
     ]

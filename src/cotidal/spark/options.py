@@ -21,6 +21,7 @@ from cotidal.limits import (
     SPARK_BATCH_BYTES,
     SPARK_BATCH_ROWS,
     SPARK_FETCH_BYTES,
+    SPARK_TASK_RECORDS_MIN,
     SPARK_WRITE_BYTES,
 )
 from cotidal.spark.failures import WrongOption
@@ -41,6 +42,7 @@ SOURCE_OPTIONS: Final = (
     "minOffsetsPerTrigger",
     "maxTriggerDelay",
     "maxRecordsPerPartition",
+    "minRecordsPerPartition",
     "minPartitions",
     "failOnDataLoss",
     "includeHeaders",
@@ -124,6 +126,7 @@ class SourceOptions(NamedTuple):
     offsets_per_trigger_min: int | None
     trigger_delay_s: float
     records_per_partition_max: int | None
+    records_per_partition_min: int
     partitions_min: int | None
     fail_on_data_loss: bool
     include_headers: bool
@@ -216,6 +219,7 @@ def parse_source(options: Mapping[str, str], *, streaming: bool) -> SourceOption
             "maxTriggerDelay", given.get("maxTriggerDelay"), DEFAULT_TRIGGER_DELAY_S
         ),
         records_per_partition_max=given.number("maxRecordsPerPartition"),
+        records_per_partition_min=given.number("minRecordsPerPartition") or SPARK_TASK_RECORDS_MIN,
         partitions_min=given.number("minPartitions"),
         fail_on_data_loss=given.flag("failOnDataLoss", default=True),
         include_headers=given.flag("includeHeaders", default=False),

@@ -7,7 +7,7 @@ cannot be reached, a topic that is not there, an offset out of range. Each is on
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final, NamedTuple, Protocol, assert_never
 
@@ -30,7 +30,7 @@ from cotidal.spark.options import (
     Subscribe,
     SubscribePattern,
 )
-from cotidal.spark.ranges import OffsetRange, split_ranges
+from cotidal.spark.ranges import OffsetRange, shared_tasks, split_ranges
 from cotidal.values import NO_OFFSET, LeaderEpoch, Offset, TopicPartition, Uuid
 
 UNKNOWN_EPOCH: Final = LeaderEpoch(-1)
@@ -216,6 +216,14 @@ def plan_batch(options: SourceOptions) -> list[OffsetRange]:
         begins = starting_offsets(cluster, options, partitions.all)
         ends = ending_positions(cluster, options, partitions.all)
     return plan_ranges(options, partitions.topic_ids, begins, ends)
+
+
+def plan_tasks(
+    options: SourceOptions, ranges: Sequence[OffsetRange]
+) -> list[tuple[OffsetRange, ...]]:
+    """As many as were asked for; otherwise small ranges share a task."""
+    records_min = 1 if options.partitions_min else options.records_per_partition_min
+    return shared_tasks(ranges, records_min=records_min)
 
 
 def plan_ranges(

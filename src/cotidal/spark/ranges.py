@@ -10,7 +10,7 @@ from cotidal.values import LeaderEpoch, Offset, TopicPartition, Uuid
 
 
 class OffsetRange(NamedTuple):
-    """Records of one partition, from ``begin`` on and before ``end``: the work of one task."""
+    """Records of one partition, from ``begin`` on and before ``end``."""
 
     topic: str
     topic_id: Uuid
@@ -49,6 +49,22 @@ def split_ranges(
         for each in pieces
         for cut in _cut(each, max(1, round(left * each.size / large_total)) if each in large else 1)
     ]
+
+
+def shared_tasks(
+    ranges: Sequence[OffsetRange], *, records_min: int
+) -> list[tuple[OffsetRange, ...]]:
+    """The work of each task: small ranges in a row share one, up to so many offsets."""
+    tasks: list[list[OffsetRange]] = []
+    held = 0
+    for each in ranges:
+        if tasks and held + each.size <= records_min:
+            tasks[-1].append(each)
+            held += each.size
+        else:
+            tasks.append([each])
+            held = each.size
+    return [tuple(task) for task in tasks]
 
 
 def _cut(whole: OffsetRange, parts: int) -> list[OffsetRange]:

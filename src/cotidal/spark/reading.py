@@ -1,4 +1,4 @@
-"""One range of one partition, read on an executor: fetched, filtered, decoded into Arrow batches.
+"""Ranges of partitions, read on an executor: fetched, filtered, decoded into Arrow batches.
 
 The next fetch is under way while the last one is decoded. A leader that dies or moves is looked for
 again until nothing has come for ``timeout_s``; reading goes on at the record where it stood. With a
@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import pyarrow as pa
@@ -56,25 +56,31 @@ GONE_ATTEMPTS_MAX: Final = 5
 """So often a topic may seem to be gone: a broker may not have heard of it yet."""
 
 
-def read_range(
-    options: SourceOptions, wanted: OffsetRange, schema: pa.Schema
+def read_ranges(
+    options: SourceOptions, ranges: Iterable[OffsetRange], schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
-    """The records of a range as Arrow batches of bounded size, in order."""
-    with_headers = "headers" in schema.names
+    """The work of a task: one range after the other, as Arrow batches of bounded size, in order."""
     with Cluster(options.bootstrap, timeout_s=options.timeout_s) as cluster:
-        fetcher = RangeFetcher(cluster, options, wanted)
-        for sections in _gather(fetcher, options):
-            try:
-                decoded = decode(sections, with_headers=with_headers)
-            except PeerError as error:
-                first = sections[0].header.base_offset
-                raise BadRecord(f"{wanted.at} from offset {first} on: {error}") from error
-            whole = record_batch(decoded, schema, topic=wanted.topic, partition=wanted.partition)
-            # A batch may begin before the range, or what is lost of it, and end after it.
-            for begin, end in fetcher.readable():
-                first, last = decoded.offsets.searchsorted((begin, end)).tolist()
-                for at in range(first, last, options.batch_rows):
-                    yield whole.slice(at, min(options.batch_rows, last - at))
+        for wanted in ranges:
+            yield from _read_range(RangeFetcher(cluster, options, wanted), options, wanted, schema)
+
+
+def _read_range(
+    fetcher: RangeFetcher, options: SourceOptions, wanted: OffsetRange, schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    with_headers = "headers" in schema.names
+    for sections in _gather(fetcher, options):
+        try:
+            decoded = decode(sections, with_headers=with_headers)
+        except PeerError as error:
+            first = sections[0].header.base_offset
+            raise BadRecord(f"{wanted.at} from offset {first} on: {error}") from error
+        whole = record_batch(decoded, schema, topic=wanted.topic, partition=wanted.partition)
+        # A batch may begin before the range, or what is lost of it, and end after it.
+        for begin, end in fetcher.readable():
+            first, last = decoded.offsets.searchsorted((begin, end)).tolist()
+            for at in range(first, last, options.batch_rows):
+                yield whole.slice(at, min(options.batch_rows, last - at))
 
 
 def _gather(fetcher: RangeFetcher, options: SourceOptions) -> Iterator[list[Section]]:

@@ -27,9 +27,8 @@ from cotidal.spark.options import (
     parse_source,
     wants_headers,
 )
-from cotidal.spark.planning import plan_batch
-from cotidal.spark.ranges import OffsetRange
-from cotidal.spark.reading import read_range
+from cotidal.spark.planning import plan_batch, plan_tasks
+from cotidal.spark.reading import read_ranges
 from cotidal.spark.sink import BatchWriter, StreamWriter, check_sink
 from cotidal.spark.stream import StreamReader
 
@@ -71,8 +70,8 @@ class BatchReader(DataSourceReader):
         self._schema = schema
 
     def partitions(self) -> Sequence[InputPartition]:
-        return [InputPartition(each) for each in plan_batch(self._options)]
+        planned = plan_batch(self._options)
+        return [InputPartition(task) for task in plan_tasks(self._options, planned)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition.value, OffsetRange)
-        return read_range(self._options, partition.value, arrow_schema(self._schema))
+        return read_ranges(self._options, partition.value, arrow_schema(self._schema))

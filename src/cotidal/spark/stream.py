@@ -38,11 +38,12 @@ from cotidal.spark.planning import (
     find_partitions,
     latest_positions,
     plan_ranges,
+    plan_tasks,
     reachable,
     starting_offsets,
 )
-from cotidal.spark.ranges import OffsetRange, limited_ends
-from cotidal.spark.reading import read_range
+from cotidal.spark.ranges import limited_ends
+from cotidal.spark.reading import read_ranges
 from cotidal.spark.stream_offsets import StreamOffset, from_json, to_json
 from cotidal.values import Offset, TopicPartition
 
@@ -125,11 +126,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         with reachable(self._options) as cluster:
             begins = self._checked_begins(cluster, stood, goes)
         planned = plan_ranges(self._options, goes.topic_ids, begins, dict(goes.positions))
-        return [InputPartition(each) for each in planned]
+        return [InputPartition(task) for task in plan_tasks(self._options, planned)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition.value, OffsetRange)
-        return read_range(self._options, partition.value, arrow_schema(self._schema))
+        return read_ranges(self._options, partition.value, arrow_schema(self._schema))
 
     # Where it begins and where it may end
 
