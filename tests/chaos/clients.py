@@ -6,19 +6,19 @@ Histories are the simulator's, and raise what its checkers raise.
 
 from __future__ import annotations
 
-import json
 import random
-import time
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka import TopicPartition as Place
 
 from cotidal.invariants import CONSUMED_NEVER_CHANGES, IDEMPOTENT_ONCE, OFFSETS_CONTIGUOUS
 from cotidal.sim.violation import Violation
 from cotidal.sim.workloads.history import Acked, History
 from cotidal.values import TopicPartition
+from tests.chaos.consumer import AssignedConsumer, Statistics, now_us
 
 TOPIC: Final = "storm"
 NUMBERS: Final = 1 << 40
@@ -37,32 +37,6 @@ QUICK: Final[dict[str, Any]] = {
     "socket.timeout.ms": 5_000,
     "log_level": 0,
 }
-
-
-def now_us() -> int:
-    return time.monotonic_ns() // 1_000
-
-
-class Statistics:
-    """What a librdkafka last told of itself."""
-
-    def __init__(self) -> None:
-        self._told = "{}"
-
-    def hear(self, told: str) -> None:
-        self._told = told
-
-    def believed(self, more: Callable[[dict[str, Any]], str]) -> str:
-        """What it held to be true of brokers, and of who leads and who serves what."""
-        told = json.loads(self._told)
-        brokers = [f"{each['name']} {each['state']}" for each in told.get("brokers", {}).values()]
-        led = [
-            f"{TOPIC}-{number} led by {each['leader']} in epoch {each.get('leader_epoch')},"
-            f" handled by {each['broker']}, {more(each)}"
-            for number, each in told.get("topics", {}).get(TOPIC, {}).get("partitions", {}).items()
-            if number != "-1"
-        ]
-        return "; ".join([*brokers, *led])
 
 
 class Writer:
@@ -114,6 +88,7 @@ class Writer:
     def belief(self) -> str:
         """What its librdkafka last held to be true: of brokers, and of who leads what."""
         told = self._statistics.believed(
+            TOPIC,
             lambda each: (
                 f"{each['msgq_cnt']}+{each['xmit_msgq_cnt']} queued,"
                 f" {each['msgs_inflight']} in flight"
@@ -196,8 +171,7 @@ class Reader:
         self.restless = True
         self.heard_us = now_us()
         """When something was read last."""
-        self._statistics = Statistics()
-        self._consumer = Consumer(
+        self._consumer = AssignedConsumer(
             {
                 "bootstrap.servers": bootstrap,
                 "group.id": "storm",
@@ -208,16 +182,19 @@ class Reader:
                 "fetch.wait.max.ms": 100,
                 "fetch.error.backoff.ms": 50,
                 "check.crcs": True,
-                "statistics.interval.ms": 5_000,
-                "stats_cb": self._statistics.hear,
                 **QUICK,
-            }
+            },
+            [Place(TOPIC, number, 0) for number in self.positions],
         )
-        self._consumer.assign([Place(TOPIC, number, 0) for number in self.positions])
+
+    @property
+    def helped(self) -> Counter[str]:
+        return self._consumer.helped
 
     @property
     def belief(self) -> str:
-        told = self._statistics.believed(
+        told = self._consumer.statistics.believed(
+            TOPIC,
             lambda each: (
                 f"{each['fetch_state']} from {each['next_offset']}, {each['fetchq_cnt']} queued,"
                 f" ends at {each['ls_offset']} of {each['hi_offset']}"
@@ -226,7 +203,7 @@ class Reader:
         return f"{self.name}, at {self.positions}, believes: {told}"
 
     def read(self) -> None:
-        for message in self._consumer.consume(1_000, 0):
+        for message in self._consumer.consume():
             error = message.error()
             if error is None:
                 self._take(message)
@@ -235,7 +212,8 @@ class Reader:
                     CONSUMED_NEVER_CHANGES,
                     f"{self.name}, at {self.positions}, was told {error.str()}",
                 )
-        if self.restless and not self._chance.randrange(BACK_ONE_IN):
+        is_time = self.restless and not self._chance.randrange(BACK_ONE_IN)
+        if is_time and self._consumer.is_awake:
             self._go_back()
 
     def _take(self, message: Message) -> None:
@@ -262,6 +240,9 @@ class Reader:
             back = self._chance.randrange(min(position, BACK_MAX) + 1)
             self.positions[number] = position - back
         self._consumer.assign([Place(TOPIC, *each) for each in self.positions.items()])
+
+    def end_of(self, number: int) -> int:
+        return self._consumer.end_of(Place(TOPIC, number))
 
     def close(self) -> None:
         self._consumer.close()

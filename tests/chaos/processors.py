@@ -16,6 +16,7 @@ from __future__ import annotations
 import logging
 import random
 import threading
+from collections import Counter
 from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
@@ -32,6 +33,7 @@ from cotidal.sim.workloads.transaction_ledger import (
 )
 from cotidal.values import TopicPartition
 from tests.chaos.clients import QUICK, TOPIC
+from tests.chaos.consumer import AssignedConsumer
 
 GROUP: Final = "processors"
 INPUTS_MAX: Final = 200
@@ -219,7 +221,7 @@ class CommittedReader:
         self.ends: dict[int, int] = {}
         """Where it has last been told that there is nothing more."""
         self._ledger = ledger
-        self._consumer = Consumer(
+        self._consumer = AssignedConsumer(
             {
                 "bootstrap.servers": bootstrap,
                 "group.id": "readers",
@@ -232,12 +234,16 @@ class CommittedReader:
                 "fetch.error.backoff.ms": 50,
                 "check.crcs": True,
                 **QUICK,
-            }
+            },
+            [Place(COPIES, number, 0) for number in range(COPIES_PARTITIONS)],
         )
-        self._consumer.assign([Place(COPIES, number, 0) for number in range(COPIES_PARTITIONS)])
+
+    @property
+    def helped(self) -> Counter[str]:
+        return self._consumer.helped
 
     def read(self) -> None:
-        for message in self._consumer.consume(1_000, 0):
+        for message in self._consumer.consume():
             error = message.error()
             number, offset = message.partition(), message.offset()
             assert number is not None
@@ -258,8 +264,7 @@ class CommittedReader:
     def is_at_the_end(self) -> bool:
         """Nothing is open: what is stable is all there is."""
         return all(
-            self.ends.get(number)
-            == self._consumer.get_watermark_offsets(Place(COPIES, number), timeout=20)[1]
+            self.ends.get(number) == self._consumer.end_of(Place(COPIES, number))
             for number in range(COPIES_PARTITIONS)
         )
 

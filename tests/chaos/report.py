@@ -30,6 +30,8 @@ def lines(outcome: Outcome) -> Iterator[str]:
         f"transactions: {told.committed:,} told committed, {told.aborted:,} told aborted;"
         f" processors that began again: {again or 'none'}"
     )
+    still = ", ".join(f"{how} {times}" for how, times in sorted(outcome.helped.items()))
+    yield f"readers whose librdkafka stood still and was helped on: {still or 'none'}"
     yield ""
     if outcome.broken is None:
         yield (

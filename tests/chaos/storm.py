@@ -31,7 +31,8 @@ from cotidal.sim.workloads.history import Acked, History
 from cotidal.sim.workloads.transaction_ledger import COPIES, COPIES_PARTITIONS
 from cotidal.testing.cluster import ProcessCluster
 from cotidal.values import TopicPartition
-from tests.chaos.clients import TOPIC, Reader, Writer, now_us
+from tests.chaos.clients import TOPIC, Reader, Writer
+from tests.chaos.consumer import now_us
 from tests.chaos.judge import (
     look_at_journal,
     look_at_logs,
@@ -103,6 +104,8 @@ class Outcome(NamedTuple):
     steps: int
     """Of recorded nodes, taken once more and found the same; 0: none was recorded."""
     transactions: Transactions
+    helped: dict[str, int]
+    """Readers whose librdkafka stood still (consumer.py): how, and how often."""
 
     def slowest(self) -> dict[str, tuple[int, float, float]]:
         """Fault -> how many, median and worst seconds."""
@@ -179,6 +182,7 @@ class Storm:
             self._log_bytes,
             self._steps,
             self._transactions(),
+            self._helped(),
         )
 
     # What happens
@@ -397,19 +401,19 @@ class Storm:
 
     def _ends(self) -> dict[int, int]:
         """Every log ends here; all is in sync, and nobody writes."""
-        from confluent_kafka import TopicPartition as Place
-
-        consumer = self._readers[0]._consumer
-        return {
-            number: consumer.get_watermark_offsets(Place(TOPIC, number), timeout=20)[1]
-            for number in range(STORM.partitions)
-        }
+        return {number: self._readers[0].end_of(number) for number in range(STORM.partitions)}
 
     def _transactions(self) -> Transactions:
         failed: Counter[str] = Counter()
         for processor in self._processors:
             failed.update(processor.failed)
         return Transactions(self._ledger.committed, self._ledger.aborted, dict(failed))
+
+    def _helped(self) -> dict[str, int]:
+        helped: Counter[str] = Counter()
+        for reader in (*self._readers, *self._committed_readers):
+            helped.update(reader.helped)
+        return dict(helped)
 
     def _level(self, writer: Writer) -> Level:
         levels = (self.history.acked, self.history.acked_by_leader)
