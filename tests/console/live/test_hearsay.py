@@ -33,6 +33,31 @@ def test_a_request_arrives_when_its_receiver_has_it_and_an_answer_leaves_when_it
     assert request["number"] != answer["number"]
 
 
+def test_a_message_tells_what_was_said_and_in_which_step_of_which_node():
+    """There the page finds what it caused."""
+    hearsay = Hearsay(BEGUN)
+    (request,) = hearsay.flights(1, received(api="Produce", size=90))
+    (answer,) = hearsay.flights(1, respond())
+    for flight, step, at in ((request, 3, 50), (answer, 4, 80)):
+        assert (flight["node"], flight["step"], flight["at"]) == (1, step, at)
+        assert flight["said"] == f"#1 {flight['api']}"
+    assert request["bytes"] == 90
+    line = hearsay.line(1, respond())
+    assert line == {"at": 80, "node": 1, "step": 4, "kind": "respond", "text": "#1 Fetch"}
+
+
+def test_questions_that_come_together_are_a_message_each():
+    asked = received() | {"asks": [["Produce", 90], ["Fetch", 0]]}
+    flights = Hearsay(BEGUN).flights(1, asked)
+    assert [(each["api"], each["bytes"]) for each in flights] == [("Produce", 90), ("Fetch", 0)]
+
+
+def test_a_client_may_be_called_almost_as_a_node_is():
+    hearsay = Hearsay(BEGUN)
+    assert len(list(hearsay.flights(1, received(peer="node-exporter")))) == 1
+    assert [each["label"] for each in hearsay.clients(100).values()] == ["node-exporter"]
+
+
 def test_a_message_on_a_slow_link_is_under_way_for_as_long_as_it_is():
     hearsay = Hearsay(BEGUN)
     hearsay.slow_ms = {"1-2": 1200}
