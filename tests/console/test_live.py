@@ -492,10 +492,11 @@ def test_a_page_of_another_origin_cannot_command_the_cluster(up):
 def test_a_console_that_comes_back_is_found_again(read_only, open_page, errors):
     opened = open_page(read_only.address)
     until(opened, "p => p.chosen() !== undefined")
+    opened.evaluate("cotidal.store.about.isOld = true")
     read_only.stop()
     opened.wait_for_selector("#banner:has-text('The server is gone')", timeout=LONG_MS)
     read_only.start()
     opened.wait_for_selector("#banner:has-text('Connected again')", timeout=LONG_MS)
-    until(opened, "p => p.world === 'live' && p.picture.state === 'running'")
+    until(opened, "p => !p.about.isOld && p.world === 'live' && p.picture.state === 'running'")
     opened.context.close()
     errors.clear()  # the browser tells of every attempt to connect that failed

@@ -1,17 +1,33 @@
 """Who may come in, and what a page is told by a server that goes and comes back."""
 
+import asyncio
+import itertools
 import json
 import re
 import urllib.error
 import urllib.request
+from types import SimpleNamespace
 
 import pytest
+from starlette.websockets import WebSocketDisconnect
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 from browser import PageServer
+from cotidal.console import server as server_module
+from cotidal.console.server import TURN_MS_MAX, serve
 
 pytestmark = pytest.mark.xdist_group("browser")
+
+ASKED_OF_NOBODY = """async () => {
+  const late = new Promise((done) => setTimeout(() => done("nothing was said"), 5000));
+  const ask = () => cotidal.link.ask({ do: "back" }).catch((error) => error.message);
+  const before = ask();
+  cotidal.link.socket.close();
+  const said = [await Promise.race([before, late])];
+  said.push(await Promise.race([ask(), late]));
+  return said;
+}"""
 
 
 def get(address, **headers):
@@ -59,6 +75,7 @@ def test_the_page_may_load_nothing_from_elsewhere(server):
     status, headers, text = get(server.base)
     assert status == 200
     assert "default-src 'self'" in headers["Content-Security-Policy"]
+    assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]  # nor stand in another
     assert "http://" not in text
     assert "https://" not in text
 
@@ -81,6 +98,40 @@ def test_others_need_the_token():
         made.stop()
 
 
+def test_a_server_that_was_held_up_does_not_make_up_for_it_in_one_turn(monkeypatch):
+    moments = itertools.count(0, 10)
+    clock = SimpleNamespace(monotonic=lambda: next(moments))
+    monkeypatch.setattr(server_module, "time", clock)
+    passed = []
+
+    async def whole():
+        loop, seen = asyncio.get_running_loop(), asyncio.Event()
+
+        class Page:
+            async def receive_text(self):
+                await seen.wait()
+                raise WebSocketDisconnect
+
+        class Turned:
+            def turn(self, passed_ms):
+                passed.append(passed_ms)
+                loop.call_soon_threadsafe(seen.set)
+
+            def take(self):
+                return ()
+
+        await serve(Page(), Turned())
+
+    asyncio.run(whole())
+    assert passed[0] == TURN_MS_MAX
+
+
+def test_what_is_asked_of_a_server_that_is_gone_is_refused(page):
+    """Before it went, and before it is found again."""
+    assert page.evaluate(ASKED_OF_NOBODY) == ["the server is gone"] * 2
+    page.wait_for_selector("#connection.good")
+
+
 def test_a_server_that_comes_back_finds_the_same_run(open_page, errors):
     made = PageServer("--port", "0", "--seed", "5")
     port = re.search(r":(\d+)/", made.address)[1]
@@ -92,15 +143,19 @@ def test_a_server_that_comes_back_finds_the_same_run(open_page, errors):
         page.wait_for_selector("#headline:not(:empty)")
         page.wait_for_timeout(500)
         before = page.evaluate("cotidal.store.picture")
+        page.evaluate("cotidal.store.about.isOld = true")
         made.stop()
         page.wait_for_selector("#banner:has-text('The server is gone')")
+        page.wait_for_selector("#connection.bad:text('disconnected')")
         made = PageServer("--port", port)
         page.wait_for_selector("#banner:has-text('Connected again')")
+        page.wait_for_function("() => !cotidal.store.about.isOld")
         for _ in range(300):
             if page.evaluate("cotidal.store.picture.now_us") == before["now_us"]:
                 break
             page.wait_for_timeout(100)
         assert page.evaluate("cotidal.store.picture") == before
+        page.wait_for_selector("#banner", state="hidden")
         page.context.close()
     finally:
         made.stop()

@@ -27,7 +27,7 @@ from starlette.middleware import Middleware
 from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import PlainTextResponse, Response
-from starlette.routing import Mount, Route, WebSocketRoute
+from starlette.routing import Mount, WebSocketRoute
 from starlette.staticfiles import StaticFiles
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
@@ -107,7 +107,6 @@ def application(
     return Starlette(
         routes=[
             WebSocketRoute("/world", socket),
-            Route("/health", lambda request: PlainTextResponse("ok\n")),
             Mount("/", StaticFiles(directory=page_directory(), html=True)),
         ],
         middleware=[Middleware(BaseHTTPMiddleware, dispatch=guard)],

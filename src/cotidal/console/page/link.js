@@ -2,6 +2,7 @@
 // Both give: say(command), and call back with messages and with "open" or "gone".
 
 const AGAIN_MS = 1000;
+const GONE = "the server is gone";
 
 export class SocketLink {
   constructor(on) {
@@ -26,8 +27,11 @@ export class SocketLink {
     };
   }
 
+  // Whether it could be said.
   post(command) {
-    if (this.socket.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify(command));
+    if (this.socket.readyState !== WebSocket.OPEN) return false;
+    this.socket.send(JSON.stringify(command));
+    return true;
   }
 
   say(command) { this.post(command); }
@@ -50,7 +54,10 @@ export class WorkerLink {
     this.worker.onerror = (event) => on.loading(`The simulator could not be started: ${event.message}`);
   }
 
-  post(command) { this.worker.postMessage(JSON.stringify(command)); }
+  post(command) {
+    this.worker.postMessage(JSON.stringify(command));
+    return true;
+  }
 
   say(command) { this.post(command); }
 
@@ -61,8 +68,8 @@ export class WorkerLink {
 function asked(link, command) {
   const ask = ++link.last;
   return new Promise((done, refused) => {
-    link.asks.set(ask, { done, refused });
-    link.post({ ...command, ask });
+    if (link.post({ ...command, ask })) link.asks.set(ask, { done, refused });
+    else refused(new Error(GONE));
   });
 }
 
@@ -78,6 +85,6 @@ function receive(link, message) {
 }
 
 function drop(link) {
-  for (const waiting of link.asks.values()) waiting.refused(new Error("the server is gone"));
+  for (const waiting of link.asks.values()) waiting.refused(new Error(GONE));
   link.asks.clear();
 }
