@@ -42,8 +42,8 @@ class Up:
         self.address = self._process.stdout.readline().split()[-1]
         self.produced = 0
         at = ("--bootstrap", self.bootstrap)
-        for topic in ("orders", "returns"):
-            cotidal("topic", "create", topic, "--partitions", "1", *at)
+        for topic, partitions in (("orders", 1), ("returns", 2)):
+            cotidal("topic", "create", topic, "--partitions", str(partitions), *at)
 
     def produce(self, count, acks="all", bootstrap=None):
         """To the only partition."""
@@ -120,14 +120,30 @@ def test_a_cluster_that_is_well_says_so_and_shows_its_logs(page, up):
 
 def test_a_record_is_looked_at_on_the_replica_that_was_clicked(page, up):
     offset = up.produced - 1
-    until(page, f"p => p.chosen().logs[2].high_watermark === {up.produced}")  # then it serves it
-    cell = page.locator(".row", has_text="Broker 2").locator(".cell").last
-    cell.click()
+    node = next(node for node in (1, 2, 3) if node != chosen(page)["leader"])
+    until(page, f"p => p.chosen().logs[{node}].high_watermark === {up.produced}")  # then it serves
+    since = page.evaluate("cotidal.store.picture.furthest_us")
+    page.locator(".row", has_text=f"Broker {node}").locator(".cell").last.click()
     detail = page.locator("#detail")
-    detail.get_by_text(f"Offset {offset} on broker 2").wait_for()
-    detail.get_by_text(f"order {offset}").wait_for()
+    detail.get_by_text(f"Offset {offset} on broker {node}").wait_for()
+    for line in ("Key null", f"Value order {offset}", "Time (UTC) 20", "Leader epoch "):
+        detail.locator("p", has_text=line).wait_for()
+    asked = f"line.node === {node} && /Fetch .*orders-0/.test(line.text)"
+    until(page, f"p => p.logs.trace.some((line) => line.own && line.at > {since} && {asked})")
     page.keyboard.press("Escape")
     page.wait_for_selector("#detail", state="hidden")
+
+
+def test_a_record_is_looked_at_in_the_partition_that_was_chosen(page, up):
+    with Client(up.bootstrap, timeout_s=20.0) as client:
+        producer = Producer(client, "returns", partition=1)
+        producer.add(b"too salty", key=b"42")
+        producer.flush()
+    page.get_by_label("Partition", exact=True).select_option("returns-1")
+    page.locator(".cell").last.click()
+    page.locator("#detail p", has_text="Key 42").wait_for()
+    page.locator("#detail p", has_text="Value too salty").wait_for()
+    page.locator("#detail p", has_text=re.compile(r"Producer \d+, epoch 0, sequence 0")).wait_for()
 
 
 def test_a_partition_is_chosen_in_the_picture_in_the_table_and_in_the_strips(page):
@@ -169,6 +185,7 @@ def test_the_keys_are_those_of_the_simulator(page):
     page.focus("#skip")
     page.keyboard.press("Enter")
     until(page, "p => document.activeElement.id === 'main' && p.world === 'live'")
+    assert not page.url.endswith("#main")  # the address says which world
 
 
 def test_a_follower_is_killed_and_the_high_watermark_goes_on_without_it(page, up):
@@ -305,6 +322,7 @@ def test_the_trace_tells_what_nodes_do_and_goes_to_a_moment(page, up):
     until(page, "p => document.querySelectorAll('#desk .trace tbody tr.wanted').length >= 3")
     texts = rows.all_inner_texts()
     assert all("append" in text for text in texts), texts
+    since = page.evaluate("cotidal.store.picture.furthest_us")
     page.select_option("#trace-node", "2")
     until(page, "p => document.querySelectorAll('#desk .trace tr.b1').length === 0")
     assert rows.count() > 0
@@ -320,6 +338,9 @@ def test_the_trace_tells_what_nodes_do_and_goes_to_a_moment(page, up):
     until(page, f"p => p.picture.state === 'paused' && p.picture.now_us === {moment}")
     page.wait_for_selector("#desk .note:has-text('up to')")
     assert page.locator("#timeline").is_visible()
+    asked = f"p.logs.trace.filter((line) => line.at > {since} && line.text.includes(' Metadata '))"
+    until(page, f"p => new Set({asked}.map((line) => line.node)).size === 3")
+    until(page, f"p => {asked}.every((line) => line.own)")  # nobody but this console
     page.click("#tab-topics")
     page.wait_for_selector("#timeline", state="hidden")
     page.click("#tab-picture")
@@ -439,8 +460,11 @@ def test_axe_finds_no_serious_problem_in_the_console_light_or_dark(page, axe):
     page.click("#theme")
 
 
-def test_a_narrow_screen_has_all_of_the_live_picture_and_nothing_beside_it(page):
+def test_a_narrow_screen_has_all_of_the_live_picture_and_nothing_beside_it(page, up):
+    name = "warehouse.of-a-topic-with-a-rather-long-name"
+    cotidal("topic", "create", name, "--bootstrap", up.bootstrap)
     page.set_viewport_size({"width": 390, "height": 844})
+    until(page, f"p => '{name}-0' in p.picture.partitions")
     page.wait_for_selector("#map .flight")
     wide = page.evaluate(
         "[...document.querySelectorAll('body *')].filter((each) => !each.closest('.scroll, .tabs,"

@@ -152,7 +152,7 @@ def _rate(asked: Command) -> int | None:
 
 def _step_row(step: Step) -> list[object]:
     now, planned = (", ".join(map(str, nodes)) for nodes in (step.now, step.planned))
-    return [str(step.at), now, planned, step.copied_bytes]
+    return [str(step.at), now, planned, f"{step.copied_bytes:,}"]
 
 
 def _targets(asked: Command) -> dict[TopicPartition, Assignment]:

@@ -46,6 +46,7 @@ ANSWER_TIMEOUT_S: Final = 1.5
 CONNECT_TIMEOUT_S: Final = 1.0
 SIZES_EVERY_S: Final = 10.0
 SILENT_AGAIN_S: Final = 3.0
+"""So long after it did not answer, a broker is asked again."""
 COMPARE_EVERY_S: Final = 2.0
 """How often all brokers are asked who leads what, in case the first one is cut off."""
 COMPARED_MAX: Final = 8
@@ -53,7 +54,6 @@ COMPARED_MAX: Final = 8
 LISTEN_S: Final = 0.1
 ORDER_US: Final = 150_000
 """A node tells what it did a twentieth of a second later, or a little more when it is busy."""
-"""So long after it did not answer, a broker is asked again."""
 
 
 class Frame(NamedTuple):
@@ -292,7 +292,10 @@ def _ask_one_who_knows_better(
         address = Address(broker.host, broker.port)
         try:
             with Cluster(
-                str(address), timeout_s=CONNECT_TIMEOUT_S, connect_timeout_s=CONNECT_TIMEOUT_S
+                str(address),
+                timeout_s=CONNECT_TIMEOUT_S,
+                connect_timeout_s=CONNECT_TIMEOUT_S,
+                client_id=CONSOLE,
             ) as alone:
                 told = _epochs(alone.metadata())
         except ClientError:

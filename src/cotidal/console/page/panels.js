@@ -1,6 +1,6 @@
 // What stands around the picture: sentences, promises, tables, and what can be changed.
 
-import { el, set, say, show, Keyed, pill, seconds } from "./dom.js";
+import { el, set, say, show, Keyed, seconds } from "./dom.js";
 import { moment } from "./desk/parts.js";
 import { nameOf } from "./map.js";
 
@@ -323,5 +323,3 @@ function causedLive(store, flight) {
   }
   return texts;
 }
-
-export { pill };

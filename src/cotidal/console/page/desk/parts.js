@@ -35,12 +35,13 @@ export function moment(ms) {
 
 export const ids = (nodes) => (nodes.length ? nodes.join(", ") : "nobody");
 
-// ``rows``: lists of texts or elements; a row may have a ``kind``, which becomes its class.
+// ``heads``: none where each row says by itself what it is. ``rows``: lists of texts or elements; a row may
+// have a ``kind``, which becomes its class.
 export function table(label, heads, rows, empty = "There is nothing.") {
   if (!rows.length) return el("p", { class: "note" }, empty);
   const head = el("tr", {}, heads.map((text) => (text ? el("th", { scope: "col" }, text) : el("td"))));
   const body = rows.map((row) => el("tr", { class: row.kind }, row.map((cell, at) => (at ? el("td", {}, cell) : el("th", { scope: "row" }, cell)))));
-  return el("div", { class: "scroll tall", tabindex: 0, role: "region", "aria-label": label }, el("table", {}, el("thead", {}, head), el("tbody", {}, body)));
+  return el("div", { class: "scroll tall", tabindex: 0, role: "region", "aria-label": label }, el("table", {}, heads.length ? el("thead", {}, head) : "", el("tbody", {}, body)));
 }
 
 export const field = (text, input, title) => el("label", { class: "field", title }, el("span", {}, text), input);

@@ -23,7 +23,7 @@ export class Trace {
     const heads = ["Time", "Node", "What", ""].map((text) => (text ? el("th", { scope: "col" }, text) : el("td")));
     const scroll = el("div", { class: "scroll trace", tabindex: 0, role: "region", "aria-label": "What nodes do, newest first" },
       el("table", {}, el("thead", {}, el("tr", {}, heads)), body));
-    this.root = el("div", { class: "room" }, card("What nodes do", el("div", { class: "line" }, field("Lines with", this.text), field("Node", this.node),
+    this.root = el("div", { class: "room" }, card("What nodes do", el("div", { class: "line tools" }, field("Lines with", this.text), field("Node", this.node),
       el("label", { class: "check", title: "and what the cluster writes into its own events" }, this.quiet, " leave out heartbeats, fetches that bring nothing, and this console's questions")), this.told, scroll));
     this.rows = new Rows({ scroll, body, height: ROW, make: () => this.make(), update: (tr, line) => this.drawRow(tr, line) });
   }
@@ -85,9 +85,9 @@ export class Trace {
 const EVENTS = new Set(["received", "replied", "appended", "persisted", "read-done", "connection-opened", "connection-lost", "call-failed",
   "peer-connected", "peer-lost", "log-opened", "log-failed", "started", "start-moved", "passed"]);
 
-// An idle cluster says these all the time.
+// An idle cluster says these all the time; some because it is looked at, passed on by whom we ask.
 function isQuiet({ kind, text, own }) {
-  if (own || text.includes("__cotidal_events") || text.includes("BrokerHeartbeat") || kind === "connection-opened" || kind === "connection-lost") return true;
+  if (own || text.includes("__cotidal_events") || text.includes("BrokerHeartbeat") || text.includes("DescribeQuorum") || kind === "connection-opened" || kind === "connection-lost") return true;
   if (!text.includes("Fetch")) return false;
   return kind === "received" || kind === "call" || !/\d+-\d+@|\d bytes|diverging|snapshot|[A-Z]{3}_/.test(text);
 }

@@ -36,7 +36,7 @@ export class Transactions {
   }
 
   makeOne(told) {
-    return card(`Transactional id ${told.transactional_id}`, table("What its coordinator knows", ["", ""], [
+    return card(`Transactional id ${told.transactional_id}`, table("What its coordinator knows", [], [
       ["State", told.state], ["Producer", `${told.producer_id}, epoch ${told.producer_epoch}`], ["Time-out", `${count(told.timeout_ms)} ms`],
       ["Begun", told.started_ms < 0 ? "–" : `${moment(told.started_ms)} UTC`], ["Partitions", told.partitions.join(", ") || "none"]]));
   }
