@@ -148,7 +148,7 @@ def describe(
             "two at once: both or none",
             "cotidal configs set topic orders retention.ms=3600000 segment.bytes=1048576",
         ),
-        ("one broker", "cotidal configs set broker 1 log.cleaner.threads=2"),
+        ("one broker", "cotidal configs set broker 1 leader.replication.throttled.rate=10000000"),
         ("all brokers", "cotidal configs set broker all log.retention.ms=3600000"),
     ),
 )

@@ -25,6 +25,8 @@ COLUMNS: Final = (
 )
 METADATA_LOG: Final = "__cluster_metadata-0"
 VALUE_CHARACTERS: Final = 120
+SEGMENT: Final = "cotidal-data/node-1/orders-0/00000000000000000000.log"
+"""In examples: a partition of a cluster of `cotidal up`."""
 
 
 class Batch(NamedTuple):
@@ -59,7 +61,7 @@ class Totals:
 
 @click.group(
     cls=VerbGroup,
-    examples=(("batches of a segment", "cotidal log dump data/orders-0/00000000000000000000.log"),),
+    examples=(("batches of a segment", f"cotidal log dump {SEGMENT}"),),
 )
 def command() -> None:
     """Look into log files on disk."""
@@ -68,9 +70,9 @@ def command() -> None:
 @command.command(
     cls=Verb,
     examples=(
-        ("batches", "cotidal log dump data/orders-0/00000000000000000000.log"),
-        ("records too", "cotidal log dump --records data/orders-0/00000000000000000000.log"),
-        ("one JSON object a batch", "cotidal log dump --json data/orders-0/*.log"),
+        ("batches", f"cotidal log dump {SEGMENT}"),
+        ("records too", f"cotidal log dump --records {SEGMENT}"),
+        ("one JSON object a batch", "cotidal log dump --json cotidal-data/node-1/orders-0/*.log"),
     ),
 )
 @click.argument("segments", nargs=-1, required=True, metavar="SEGMENT...", type=click.Path())

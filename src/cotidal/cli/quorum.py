@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         ("controllers, and brokers that follow them", "cotidal quorum"),
         ("for a program", "cotidal quorum --json"),
         ("let another controller vote", "cotidal quorum add-voter --config c4.properties"),
-        ("what the metadata log says", "cotidal quorum log cotidal-data"),
+        ("what the metadata log says", "cotidal quorum log cotidal-data/node-1"),
     ),
 )
 @json_option
@@ -135,7 +135,7 @@ def upgrade(bootstrap: str) -> None:
     cls=Verb,
     examples=(
         ("everything a node has", "cotidal quorum log /var/lib/cotidal"),
-        ("from an offset on, for a program", "cotidal quorum log cotidal-data --from 4711 --json"),
+        ("from an offset on", "cotidal quorum log cotidal-data/node-1 --from 4711 --json"),
     ),
 )
 @click.argument("directory", metavar="DIR", type=click.Path(file_okay=False))
