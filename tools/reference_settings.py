@@ -1,6 +1,6 @@
-"""The tables of settings.py, and which of their rows change nothing yet.
+"""The tables of settings_table.py, and which of their rows change nothing yet.
 
-settings.py names what is understood; some of it belongs to parts that are still to come. PENDING
+They name what is understood; some of it belongs to parts that are still to come. PENDING
 says which and why, so that nobody tunes a knob without a wire. ``contradictions`` holds it against
 the code: a setting that no code names must be pending, one that code names must not be.
 """
@@ -60,7 +60,6 @@ NAMED_WITHOUT_EFFECT: Final = (
     "broker/local.py",  # gives a cluster of several brokers its settings
     "core/cluster/decide/topics.py",  # gives the coordinators' topics their settings
     "core/cluster/decide/configs.py",  # checks values against each other
-    "core/cluster/snapshot.py",  # says when; nobody takes one yet
 )
 """Modules that may name a pending setting."""
 

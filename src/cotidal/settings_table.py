@@ -238,7 +238,7 @@ _IDENTITY_ROWS: Final = (
             OneOf(("PLAINTEXT",))),
     Setting("controller.listener.names", _LIST, "CONTROLLER", "Listeners of the controller."),
     Setting("early.start.listeners", _S, None, "Listeners opened before metadata is read.",
-            ignored="listeners open together, when the node serves"),
+            ignored="controllers' listeners open at once, the others when the node serves"),
 )  # fmt: skip
 
 _QUORUM_ROWS: Final = (
@@ -379,7 +379,7 @@ _REPLICATION_ROWS: Final = (
     Setting("replica.selector.class", _CLASS, None, "Which replica a consumer is sent to "
             "(KIP-392); the leader where it is absent."),
     Setting("num.replica.fetchers", _I, "1", "Connections to each leader.", _POSITIVE,
-            ignored="one connection a leader, pipelined"),
+            ignored="one long poll of each leader, and a second for what comes meanwhile"),
     Setting("auto.leader.rebalance.enable", _B, "true", "Give leadership back to preferred "
             "replicas."),
     Setting("leader.imbalance.check.interval.seconds", _L, "300", "How often that is looked at.",

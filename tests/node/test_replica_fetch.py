@@ -63,6 +63,15 @@ def test_a_diverging_fetch_moves_nothing_of_what_the_leader_knows() -> None:
     assert replica.high_watermark == 0
 
 
+def test_acks_one_does_not_wait_for_a_follower() -> None:
+    node, replica, _ = leader_and_follower()
+    before = len(node.replies)
+    node.send(produce(b"b", acks=1), produce(b"c", acks=-1))
+    (told,) = node.replies[before:]
+    assert told.message.responses[0].partition_responses[0][:3] == (0, 0, 1)
+    assert replica.high_watermark == 0
+
+
 def test_a_fetch_completes_what_waited_for_it() -> None:
     node, _, _ = leader_and_follower()
     before = len(node.replies)
