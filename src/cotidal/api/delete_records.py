@@ -1,8 +1,15 @@
-"""DeleteRecords (key 21), versions 0-2. Offset -1 means the high watermark."""
+"""DeleteRecords (key 21), versions 0-2. KIP-107.
+
+Offset -1 means the high watermark. Followers let go of what lies before their leader's start with
+their next fetch.
+
+Not there: waiting for them, and the timeout of that: it is answered when the leader's log has a new
+start.
+"""
 
 from __future__ import annotations
 
-from cotidal.errors import ErrorCode, Refusal
+from cotidal.errors import Refusal
 from cotidal.messages.rpc.delete_records import (
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,
@@ -14,10 +21,6 @@ from cotidal.values import Offset
 
 def partition_refused(partition: int, refusal: Refusal) -> DeleteRecordsPartitionResult:
     return DeleteRecordsPartitionResult(partition, low_watermark=-1, error_code=refusal.error)
-
-
-def partition_timed_out(partition: int) -> DeleteRecordsPartitionResult:
-    return partition_refused(partition, Refusal(ErrorCode.REQUEST_TIMED_OUT))
 
 
 def partition_deleted(partition: int, low_watermark: Offset) -> DeleteRecordsPartitionResult:
