@@ -25,9 +25,6 @@ FETCH_SESSION_IDLE_MS: Final = 120_000
 FETCH_WAIT_MAX_MS: Final = 300_000
 """A parked fetch or produce is answered after this long whatever it asked for."""
 
-PARTITIONS_PER_REQUEST_MAX: Final = 200_000
-"""Partitions one request may name. Kafka has clusters of this size; more is an attack."""
-
 COORDINATOR_LOAD_BYTES: Final = 64 * KIB
 """Read and replayed in one turn while a coordinator loads its log: some 560 commits, which take
 5 ms here. offsets.load.buffer.size may ask for less."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from cotidal.core.cluster.image import BROKER_RESOURCE, ELR_VERSION, TOPIC_RESOURCE
+from cotidal.core.cluster.image import ELR_VERSION, TOPIC_RESOURCE
 from cotidal.errors import ErrorCode
 from cotidal.messages.rpc.apis import ApiKey
 from cotidal.messages.rpc.create_topics import (
@@ -182,21 +182,14 @@ class Clerk(Client):
         self.ask(self.anyone(), ApiKey.CREATE_TOPICS, 7, request, created)
 
     def configure_topic(self, name: str, value: str, then: Then) -> None:
-        self._configure(TOPIC_RESOURCE, self._topic, name, value, then)
-
-    def configure_brokers(self, name: str, value: str, then: Then) -> None:
-        """All of them, by the cluster-wide default."""
-        self._configure(BROKER_RESOURCE, "", name, value, then)
-
-    def _configure(self, kind: int, resource: str, name: str, value: str, then: Then) -> None:
         changed = AlterableConfig(name, 0, value)
         request = IncrementalAlterConfigsRequest(
-            resources=(AlterConfigsResource(kind, resource, (changed,)),)
+            resources=(AlterConfigsResource(TOPIC_RESOURCE, self._topic, (changed,)),)
         )
 
         def told(reply: Any) -> None:
             if reply is None:
-                self.after(self.back_off(), self._configure, kind, resource, name, value, then)
+                self.after(self.back_off(), self.configure_topic, name, value, then)
             else:
                 then(_error(reply.responses[0].error_code))
 

@@ -63,9 +63,7 @@ class RunBox:
         self.teller = Teller(self.world, self.watch.ghost, self.losses, self.told)
         self.world.watchers.append(self.teller)
         self.watch.metadata.listeners.append(self.teller)
-        trace.tell = lambda text: self.teller.say(
-            "fault", f"Done to the cluster: {text.removeprefix('fault: ')}.", big=True
-        )
+        trace.tell = self._tell_fault
         self.acts: dict[str, Callable[[Command], None]] = {}
 
     def _tell_fault(self, text: str) -> None:

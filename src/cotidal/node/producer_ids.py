@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
+from cotidal.api import to_controller as api
 from cotidal.errors import ErrorCode, Refusal
 from cotidal.messages.rpc.allocate_producer_ids import (
     AllocateProducerIdsRequest,
@@ -87,7 +88,7 @@ def _ask_for_block(state: NodeState) -> None:
         leader.endpoint,
         lane=calls.CONTROL_LANE,
         api=ApiKey.ALLOCATE_PRODUCER_IDS,
-        version=0,
+        version=api.PRODUCER_IDS_VERSION,
         message=AllocateProducerIdsRequest(state.config.node_id, state.controller.broker_epoch),
         timeout_ms=TIMEOUT_MS,
         owner=BlockAsked(),

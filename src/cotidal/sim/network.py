@@ -208,14 +208,6 @@ class Network:
         for side in (connection.caller, connection.callee):
             self._agenda.after(entropy.below(SECOND), self._lose, connection, side)
 
-    def connections_between(self, one: HostId, other: HostId) -> list[Connection]:
-        pair = (one, other)
-        return [
-            connection
-            for connection in self._connections.values()
-            if (connection.caller.host.id, connection.callee.host.id) in (pair, pair[::-1])
-        ]
-
     @property
     def connections(self) -> list[Connection]:
         return list(self._connections.values())

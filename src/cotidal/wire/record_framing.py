@@ -33,7 +33,6 @@ class Coordinator(Enum):
 
     GROUP = ("group", "share", "streams")
     TRANSACTION = ("transaction",)
-    SHARE_STATE = ("share_state",)
 
 
 def written_version(record: Any) -> int:

@@ -96,11 +96,6 @@ class Transactions:
             del self._unsettled[0]
         self._find_first()
 
-    def stable(self, high_watermark: Offset) -> Offset:
-        """The last stable offset (T2)."""
-        first = self.first_unstable
-        return high_watermark if first is None or first > high_watermark else first
-
     def take_aborted(self, end_offset: Offset) -> tuple[AbortedTransaction, ...]:
         """Those whose markers are written now, in their order."""
         taken: list[AbortedTransaction] = []
