@@ -2,7 +2,7 @@
 
 Every Call has one owner, a value that says what to do with the answer. A call to this very node
 never leaves it: it is begun like any other request, on a connection that has no socket.
-Owns of the state: calls.
+Owns of the state: calls, calls_to_self.
 """
 
 from __future__ import annotations

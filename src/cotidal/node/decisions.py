@@ -12,6 +12,7 @@ is told NOT_CONTROLLER: its records may commit all the same, under another leade
 
 Answers also wait until every log that a decision created here is open, so that a client that was
 told of its new topic can write to it at once.
+Owns of the state: controller.
 """
 
 from __future__ import annotations

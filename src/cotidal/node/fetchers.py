@@ -8,7 +8,8 @@ asked for together again. One that is throttled (throttles.py) is left out for a
 An answer is taken in by each partition for itself (core.partition.follower); the next question
 leaves when the disk has written what came, so that its offset acknowledges it. What has not changed
 since the last poll is not said again (replica_sessions.py).
-Owns of the state: followed, fetch_due, fetches_under_way, replica_sessions, fetcher_wake.
+Owns of the state: followed, fetch_due, fetches_under_way, ends_under_way, replica_sessions,
+fetcher_wake.
 """
 
 from __future__ import annotations
@@ -186,7 +187,7 @@ def on_fetch_failed(state: NodeState, asked: FetchCall) -> None:
     """No answer: ask again in a moment, unless metadata says otherwise by then."""
     asked.session.end()
     _end(state, asked)
-    _back_off(state, asked.leader)
+    _back_off(state)
 
 
 def on_ends_answered(state: NodeState, asked: EndsCall, response: ListOffsetsResponse) -> None:
@@ -211,7 +212,7 @@ def on_ends_answered(state: NodeState, asked: EndsCall, response: ListOffsetsRes
 
 def on_ends_failed(state: NodeState, asked: EndsCall) -> None:
     state.ends_under_way.pop(asked.partition, None)
-    _back_off(state, asked.leader)
+    _back_off(state)
 
 
 def _ask(state: NodeState, leader: NodeId) -> None:
@@ -331,7 +332,7 @@ def _end(state: NodeState, asked: FetchCall) -> None:
         under_way.remove(asked)
 
 
-def _back_off(state: NodeState, leader: NodeId) -> None:
+def _back_off(state: NodeState) -> None:
     _wake_at(state, Millis(state.now + RETRY_MS))
 
 

@@ -4,7 +4,7 @@ High watermarks are written down every few seconds, so that a restarted replica 
 zero; retention and the expiry of idle producers run every few minutes. Only a topic whose
 cleanup.policy says ``delete`` loses records to time and size. One whose policy says ``compact`` is
 looked at more often; each replica compacts its own log, below what it knows to be committed.
-Owns of the state: next_checkpoint, next_retention, next_compaction.
+Owns of the state: next_checkpoint, next_retention, next_compaction, saved_watermarks.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The controller must know the directory of each replica: when one fails, it moves
 A replica whose log alone has failed is told to be in LOST_DIRECTORY, which is never online: it
 leaves the ISR and leads no more. What is said of a replica is compared with what is committed, so
 nothing is asked for that is so already. One request is under way at a time.
-Owns of the state: housing.
+Owns of the state: housing_due, housing_retry_at, housing_under_way.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@
                    also when no controller has answered for LEAVE_ALONE_MS, or none can
 
 Everything is driven by what happens; the heartbeat's interval is only for when nothing does.
-Owns of the state: life.
+Owns of the state: life, serving, gone.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from cotidal.messages.rpc.broker_registration import BrokerRegistrationResponse
 from cotidal.node import calls, doubts, publishing
 from cotidal.node.effects import Note, Serve
 from cotidal.node.state import NodeState
-from cotidal.settings import effective
 from cotidal.values import NO_BROKER_EPOCH, BrokerEpoch, Millis, Offset, Uuid
 
 RETRY_MS: Final = 50
@@ -296,6 +295,4 @@ def _go(state: NodeState) -> None:
 
 
 def _interval(state: NodeState) -> int:
-    value = effective("broker.heartbeat.interval.ms", static=state.config.settings).value
-    assert isinstance(value, int)
-    return value
+    return state.config.number("broker.heartbeat.interval.ms")

@@ -1,12 +1,15 @@
 """One node: the machines and everything between them. Pure. ``step(event, now) -> effects``.
 
-A step begins requests, moves machines, and at its end, once for everything that happened in it:
+A step begins requests and moves machines. At its end (``_finish``), once for everything that
+happened in it, and again until nothing is left to do:
 
-    append_touched    one Append per partition for all batches that were admitted
     evaluate_dirty    every parked fetch that was woken, once
-    begin queued      requests that stood behind what has now been answered
+    begin unblocked   requests that stood behind what has now been answered
+    pump              what is due to be said to other nodes, of each kind together
 
-Whoever drives the node obeys the effects in order and tells it their outcome as events.
+and last ``append_touched``: one Append per partition for all batches that were admitted. Whoever
+drives the node obeys the effects in order and tells it their outcome as events.
+Owns of the state: connections, unblocked, again, inward, control_moved, control_deadline, stopping.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ What was acknowledged is never cut by a replica that somebody counts on: it says
 and so leaves the ISR; then that it is back, as a replica without what was acknowledged, and so
 leaves the ELR (decide/directories.py); only then it cuts. A replica that is the last one waits
 for the operator: it is opened again when the node restarts.
-Owns of a hosted partition: damaged_at.
+Owns of the state: faulted, failed_directories; of a hosted partition: damaged_at.
 """
 
 from __future__ import annotations

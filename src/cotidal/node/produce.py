@@ -4,10 +4,9 @@
                                                        -> high watermark -> acks=all answered
           -> refused (that partition only)
 
-Everything that one socket read brought for a partition becomes one Append. A Produce is answered
-when every one of its partitions is; one that waits longer than it asked for gets REQUEST_TIMED_OUT
-for what is missing, and its records may still commit.
-Owns of the state: touched, parked_produces.
+Everything that one socket read brought for a partition becomes one Append. What waits for its
+acknowledgement is in acks.py.
+Owns of the state: touched.
 """
 
 from __future__ import annotations

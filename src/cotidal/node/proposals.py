@@ -28,8 +28,6 @@ from cotidal.values import LeaderEpoch, Millis, NodeId, PartitionEpoch, TopicPar
 
 RETRY_MS: Final = 50
 TIMEOUT_MS: Final = 3_000
-LAG_MAX_MS: Final = 10_000
-"""replica.lag.time.max.ms where the settings do not say otherwise."""
 
 
 class IsrCall:
@@ -120,7 +118,7 @@ def shrink_interval(state: NodeState) -> int:
 
 
 def lag_max_ms(state: NodeState) -> int:
-    return int(state.config.settings.get("replica.lag.time.max.ms", LAG_MAX_MS))
+    return state.config.number("replica.lag.time.max.ms")
 
 
 def _deliver(state: NodeState, partition: TopicPartition, answer: IsrAnswered) -> None:
@@ -129,7 +127,7 @@ def _deliver(state: NodeState, partition: TopicPartition, answer: IsrAnswered) -
         if answer.error is ErrorCode.NONE and _is_ahead(state, partition, answer):
             return
         move(state, hosted, on_isr_answered, answer, state.now)
-        if answer.error not in (ErrorCode.NONE,):
+        if answer.error is not ErrorCode.NONE:
             state.isr_retry_at = Millis(state.now + RETRY_MS)
 
 

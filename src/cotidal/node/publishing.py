@@ -260,7 +260,7 @@ def _take_role(state: NodeState, hosted: Hosted, told: Partition) -> None:
         partition_epoch=told.partition_epoch,
         replicas=told.replicas,
         isr=told.isr,
-        min_isr=min(int(hosted.settings["min.insync.replicas"]), len(told.replicas)),
+        min_isr=int(hosted.settings["min.insync.replicas"]),
         lag_max_ms=proposals.lag_max_ms(state),
         active=active_brokers(state),
     )

@@ -10,6 +10,7 @@ The machine (core.quorum) decides; here its effects become calls, writes and new
 
 The *tail* holds the decoded batches that are in the log and not yet committed, in order. It is what
 a new leader replays into its speculative image, and what a cut takes back.
+Owns of the state: quorum.
 """
 
 from __future__ import annotations

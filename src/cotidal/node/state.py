@@ -1,7 +1,8 @@
 """Everything a node remembers between two steps. Pure.
 
 The rooms of ``node/`` are functions over this one object; each says at its head which of the
-fields it owns. ``out`` collects the effects of the step under way, in order.
+fields it owns. What is nobody's is set once, or belongs to the step under way: ``out`` collects its
+effects, in order.
 """
 
 from __future__ import annotations
@@ -69,6 +70,8 @@ class NodeConfig(NamedTuple):
     """controller.quorum.bootstrap.servers: whom to ask who leads."""
     log_dirs: tuple[Uuid, ...] = ()
     """Ids of the log directories that work; empty: ``directory_id`` is the only one."""
+    snapshot_chunk_bytes: int = 1 << 20
+    """A snapshot of the metadata log is fetched in pieces of this size."""
 
     def number(self, name: str) -> int:
         """A static setting that is a whole number."""
@@ -79,9 +82,6 @@ class NodeConfig(NamedTuple):
     @property
     def log_directories(self) -> tuple[Uuid, ...]:
         return self.log_dirs or (self.directory_id,)
-
-    snapshot_chunk_bytes: int = 1 << 20
-    """A snapshot of the metadata log is fetched in pieces of this size."""
 
 
 class ControllerAt(NamedTuple):
@@ -200,14 +200,12 @@ class NodeState:
         """Parked fetches woken in this step: each is read again once, at its end."""
         self.deadlines: list[tuple[Millis, int, PendingFetch]] = []
         self.fetch_sequence = 0
-        largest = effective("fetch.max.bytes", static=config.settings).value
-        assert isinstance(largest, int)
-        self.fetch_bytes_max = largest
+        self.fetch_bytes_max = config.number("fetch.max.bytes")
         """Of one answer, whatever is asked for."""
         selector = effective("replica.selector.class", static=config.settings).value
         self.selects_by_rack = isinstance(selector, str) and selector.endswith(RACK_AWARE)
-        self.leader_throttle = _throttle(config.settings, "leader.replication.throttled.rate")
-        self.follower_throttle = _throttle(config.settings, "follower.replication.throttled.rate")
+        self.leader_throttle = _throttle(config, "leader.replication.throttled.rate")
+        self.follower_throttle = _throttle(config, "follower.replication.throttled.rate")
         self.moves_per_second = (1 << 63) - 1
         """What the disk was told of the throttle of moves between directories: not to mind it."""
         self.fetch_terms = terms(config.number)
@@ -316,16 +314,10 @@ class NodeState:
         heapq.heappush(self.deadlines, (deadline, self.fetch_sequence, fetch))
 
 
-def _throttle(static: Mapping[str, str], name: str) -> Throttle:
+def _throttle(config: NodeConfig, name: str) -> Throttle:
     """As server.properties says; what is changed later comes with the metadata (throttles.py)."""
-
-    def number(name: str) -> int:
-        value = effective(name, static=static).value
-        assert isinstance(value, int), name
-        return value
-
     return Throttle(
-        bound=number(name),
-        windows=number("replication.quota.window.num"),
-        window_ms=number("replication.quota.window.size.seconds") * 1_000,
+        bound=config.number(name),
+        windows=config.number("replication.quota.window.num"),
+        window_ms=config.number("replication.quota.window.size.seconds") * 1_000,
     )
