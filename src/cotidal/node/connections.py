@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any, Final, Protocol, cast
 
+from cotidal.api.asked import Asked
 from cotidal.limits import CONNECTION_PIPELINE_MAX
 from cotidal.node.effects import Effect, PauseReading, Respond, ResumeReading
 from cotidal.node.events import ConnectionId, Request
@@ -45,6 +46,18 @@ class Slot:
         self.request = request
         self.parked: Parked | None = None
         self.reply: object | None = None
+
+    @property
+    def asked(self) -> Asked:
+        """What a handler is told besides the request's content."""
+        request, connection = self.request, self.connection
+        return Asked(
+            request.api_version,
+            request.client_id,
+            connection.listener,
+            connection.wall,
+            connection.peer,
+        )
 
 
 class Connection:

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 from cotidal.api import to_controller
 from cotidal.api.active import Active
-from cotidal.api.asked import Asked
 from cotidal.api.registry import Owner, handler
 from cotidal.core.cluster import duties as periodic
 from cotidal.core.cluster.decide.topics import by_kind
@@ -67,11 +66,8 @@ def begin(state: NodeState, slot: Slot, owner: Owner) -> None:
     if duty.controller is None:
         forward(state, slot)
         return
-    asked = Asked(
-        request.api_version, request.client_id, slot.connection.listener, slot.connection.wall
-    )
     decide = handler(request.api_key).decide
-    arguments: tuple[Any, ...] = (request.message, asked, duty.controller)
+    arguments: tuple[Any, ...] = (request.message, slot.asked, duty.controller)
     if owner is Owner.ACTIVE:
         assert duty.duties is not None
         if isinstance(request.message, BrokerHeartbeatRequest):

@@ -361,14 +361,14 @@ class Node:
         elif api.owner is Owner.CONTROLLER or api.owner is Owner.ACTIVE:
             controller.begin(state, slot, api.owner)
         elif api.owner is Owner.COORDINATOR:
-            coordination.begin(state, slot, self._asked(slot), self._view)
+            coordination.begin(state, slot, slot.asked, self._view)
         else:
             self._answer_from_image(slot, may_create=True)
 
     def _answer_from_image(self, slot: Slot, *, may_create: bool) -> None:
         """BROKER and CONNECTION APIs: answered from the committed image."""
         request = slot.request
-        asked = self._asked(slot)
+        asked = slot.asked
         if may_create and request.api_key in _CREATING and self._create_missing(slot, asked):
             return
         reply = handler(request.api_key).answer(request.message, asked, self._view)
@@ -393,17 +393,6 @@ class Node:
             return False
         controller.propose(self._state, tuple(records), AnswerAgain(slot))
         return True
-
-    def _asked(self, slot: Slot) -> Asked:
-        connection = slot.connection
-        request = slot.request
-        return Asked(
-            request.api_version,
-            request.client_id,
-            connection.listener,
-            connection.wall,
-            connection.peer,
-        )
 
     # Everything else ----------------------------------------------------------------------------
 

@@ -16,7 +16,6 @@ from cotidal.api import add_raft_voter as adding
 from cotidal.api import describe_quorum as describing
 from cotidal.api import remove_raft_voter as removing
 from cotidal.api import update_features as features
-from cotidal.api.asked import Asked
 from cotidal.api.registry import Owner, refusals
 from cotidal.core.quorum.states import Leader
 from cotidal.errors import ErrorCode, Refusal
@@ -49,9 +48,7 @@ class Probed(NamedTuple):
 def begin_describe(state: NodeState, slot: Slot, request: DescribeQuorumRequest) -> None:
     if not _may_answer(state, slot):
         return
-    connection, version = slot.connection, slot.request.api_version
-    asked = Asked(version, slot.request.client_id, connection.listener, connection.wall)
-    _answer(state, slot, describing.answer(request, asked, NodeView(state)))
+    _answer(state, slot, describing.answer(request, slot.asked, NodeView(state)))
 
 
 def begin_add(state: NodeState, slot: Slot, request: AddRaftVoterRequest) -> None:
