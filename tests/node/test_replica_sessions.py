@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from cotidal.core.partition.follower import Question
-from cotidal.node.replica_sessions import EPOCH_MAX, Put, ReplicaSession, Wording, terms
+from cotidal.node.replica_sessions import Put, ReplicaSession, Wording, terms
+from cotidal.node.sessions import EPOCH_MAX
 from cotidal.values import BrokerEpoch, LeaderEpoch, Offset, TopicPartition, Uuid
 
 ID = Uuid(b"topic id of 16 b")

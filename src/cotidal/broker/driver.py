@@ -18,11 +18,12 @@ import asyncio
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final, Protocol
+from collections.abc import Callable, Mapping
+from typing import Final, TypeAlias
 
 from cotidal.broker.counters import Counters
 from cotidal.broker.journal import Journal
+from cotidal.core.machine import ProtocolMachine
 from cotidal.limits import FAULT_EVENTS_TOLD
 from cotidal.node.effects import Effect, MeterTime
 from cotidal.node.events import Event, PeerConnected, PeerLost, Received, Ticked, TimeSpent
@@ -34,13 +35,8 @@ NEWS: Final = frozenset((PeerConnected, PeerLost))
 """Stepped before everything else of a turn. When a process dies, its peers and its clients learn it
 in the same moment; a client that asks where to go now must not be answered before we know."""
 
-
-class Machine(Protocol):
-    """What a driver needs to know of a node."""
-
-    def step(self, event: Event, now: Millis) -> Sequence[Effect]: ...
-
-    def next_deadline(self) -> Millis | None: ...
+Machine: TypeAlias = "ProtocolMachine[Event, Effect]"
+"""What a driver needs to know of a node."""
 
 
 def now_millis() -> Millis:

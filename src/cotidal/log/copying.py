@@ -15,10 +15,10 @@ from collections.abc import Callable
 from typing import Final
 
 from cotidal.log.filesystem import FileSystem
+from cotidal.log.segment import SUFFIXES
 
 CHUNK_BYTES: Final = 256 << 10
 """Read and written at once: between two of them the thread rests."""
-_OF_SEGMENTS: Final = (".log", ".index", ".timeindex", ".txnindex")
 
 
 class Copy:
@@ -60,9 +60,7 @@ class Copy:
         self._see_cuts()
         names = self._files.listdir(self.source)
         last = max((name for name in names if name.endswith(".log")), default="")
-        closed = [
-            name for name in names if name.endswith(_OF_SEGMENTS) and _base(name) < _base(last)
-        ]
+        closed = [name for name in names if name.endswith(SUFFIXES) and _base(name) < _base(last)]
         total = 0
         for name in (*sorted(closed), *([last] if last else [])):
             with contextlib.suppress(FileNotFoundError):  # retention has taken it

@@ -21,10 +21,10 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from cotidal.core.partition.follower import Question
+from cotidal.node.sessions import next_epoch
 from cotidal.values import NO_BROKER_EPOCH, BrokerEpoch, TopicPartition, Uuid
 
 NO_SESSION: Final = 0
-EPOCH_MAX: Final = 0x7FFFFFFF
 QUIET_WAITS: Final = 4
 """So many times as long does a fetch wait where nothing happens: a quarter of what three idle
 brokers did was such fetches."""
@@ -102,7 +102,7 @@ class ReplicaSession:
         named = {at: put for at, put in asked.items() if _is_news(put, known.get(at))}
         forgotten = {at: put.topic_id for at, put in known.items() if at not in asked}
         epoch = self._epoch
-        self._epoch = 1 if epoch == EPOCH_MAX else epoch + 1
+        self._epoch = next_epoch(epoch)
         return Wording(self._id, epoch, named, forgotten)
 
     def on_answered(self, wording: Wording, session_id: int, *, has_news: bool) -> None:

@@ -23,6 +23,11 @@ INITIAL_EPOCH: Final = 0
 EPOCH_MAX: Final = 0x7FFFFFFF
 
 
+def next_epoch(epoch: int) -> int:
+    """Of an incremental fetch; both sides count."""
+    return INITIAL_EPOCH + 1 if epoch == EPOCH_MAX else epoch + 1
+
+
 class TopicRef(NamedTuple):
     """How a fetcher names a topic: by name below version 13, by id from there on."""
 
@@ -89,7 +94,7 @@ class FetchSession:
         self.last_used = Millis(0)
 
     def advance(self) -> None:
-        self.epoch = 1 if self.epoch == EPOCH_MAX else self.epoch + 1
+        self.epoch = next_epoch(self.epoch)
 
 
 class FetchSessions:
