@@ -16,9 +16,10 @@ Invariants of each partition, checked by ``check``:
   C5  replicas that are being added or removed are replicas; some remain when the removed have gone
   C6  each replica has a directory, or none has
 
-Records of families that have no rules here yet (ACLs, SCRAM credentials, delegation tokens) are
-kept as they are in ``kept``, so that a snapshot loses nothing. Metadata transactions and the
-ZooKeeper migration state are ignored: our controllers never write them.
+Records of families of which nothing is asked (ACLs, delegation tokens), or little (SCRAM
+credentials), are kept as they are in ``kept``, so that a snapshot loses nothing. The beginnings and
+ends of metadata transactions say nothing here: whether what is between them counts is decided
+before it is replayed (together.py). The ZooKeeper migration state is ignored.
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@ States and what moves where:
     Idle       the log is open, no role                 -> Leader, Follower
     Leader     takes writes, serves reads               -> Leader of a later epoch, Follower, Idle
     Follower   copies a leader's log (follower.py)      -> Follower of another, Leader, Idle
-    Offline    the disk failed this log: nothing is served until the node restarts
+    Offline    the disk failed this log, it is damaged, or a promise about it was found broken:
+               nothing is served until it is mended (node/offline.py) or the node restarts
 
   HIGH_WATERMARK_IN_LOG  log start <= last stable offset <= high watermark <= end offset
 
