@@ -41,7 +41,6 @@ from cotidal.messages.rpc.produce import (
     TopicProduceData,
 )
 from cotidal.node import calls
-from cotidal.node.effects import Endpoint
 from cotidal.node.happenings import (
     ControllerChanged,
     Happening,
@@ -312,7 +311,7 @@ def _write(state: NodeState) -> None:
         _create(state)
         return
     leader = topic.partitions[0].leader
-    endpoint = _endpoint(state, leader)
+    endpoint = calls.broker_endpoint(state, leader)
     if endpoint is None:
         _pause(state)
         return
@@ -380,13 +379,3 @@ def _topic(state: NodeState) -> NewTopic:
     return by_kind(state.number, EVENTS_TOPIC)._replace(
         replication_factor=min(REPLICAS_MAX, wanted)
     )
-
-
-def _endpoint(state: NodeState, node_id: NodeId) -> Endpoint | None:
-    """A node that is only a controller has no listener for clients whose name it could go by."""
-    found = calls.broker_endpoint(state, node_id)
-    broker = state.controller.committed.brokers.get(node_id)
-    if found is None and broker is not None and broker.endpoints:
-        first = broker.endpoints[0]
-        found = Endpoint(first.name, first.host, first.port)
-    return found
