@@ -1,10 +1,10 @@
 """CreatePartitions (key 37), versions 0-3.
 
-KIP-195. ``count`` is the number of partitions that a topic shall have in all. Each topic is changed
-or refused by itself.
+KIP-195; KIP-599 a quota of partitions created, strict in 3. ``count`` is the number of partitions
+that a topic shall have in all. Each topic is changed or refused by itself.
 
-Not there: quotas on creation (KIP-599), waiting until brokers have opened the partitions
-(timeout_ms bounds nothing: the answer comes when the decision is committed).
+Not there: waiting until brokers have opened the partitions (timeout_ms bounds nothing: the answer
+comes when the decision is committed).
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """CreateTopics (key 19), versions 2-7.
 
 KIP-464 defaults (-1 partitions, -1 replicas), KIP-525 the new topic's settings in the answer from 5
-on, KIP-516 topic ids in 7. Each topic is created or refused by itself; all that are created are
-created together. Validate-only gives the same answer and creates nothing; its topic id is zero.
+on, KIP-599 a quota of partitions created, strict from 6 on, KIP-516 topic ids in 7. Each topic is
+created or refused by itself; all that are created are created together. Validate-only gives the
+same answer and creates nothing; its topic id is zero.
 
-Not there: policies, quotas on creation, waiting until brokers have opened the partitions
-(timeout_ms bounds nothing: the answer comes when the decision is committed).
+Not there: policies, waiting until brokers have opened the partitions (timeout_ms bounds nothing:
+the answer comes when the decision is committed).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """DeleteTopics (key 20), versions 1-6.
 
-By name; from 6 on by name or by id (KIP-516), never both. Each topic is deleted or refused by
-itself.
+By name; from 6 on by name or by id (KIP-516), never both. KIP-599 a quota of partitions deleted,
+strict from 5 on. Each topic is deleted or refused by itself.
 
 Not there: waiting until brokers have removed the logs (timeout_ms bounds nothing: the answer comes
 when the decision is committed).

@@ -1,8 +1,9 @@
 """Fetch (key 1), versions 4-18.
 
 KIP-227 sessions, KIP-320 leader epochs, KIP-392 preferred read replicas (from 11 on), KIP-516 topic
-ids (from 13 on), KIP-595 diverging epochs, KIP-98 aborted transactions. Not served here:
-snapshots. Version differences end in this file.
+ids (from 13 on), KIP-595 diverging epochs, KIP-98 aborted transactions.
+
+Not there: who leads now, in the answer of who does not (KIP-951).
 """
 
 from __future__ import annotations

@@ -4,8 +4,10 @@ KIP-699 several keys from 4 on; KIP-98 transactions (key type 1) from 1 on; KIP-
 
 The coordinator of a group is the leader of its partition of __consumer_offsets, that of a
 transactional id the leader of its partition of __transaction_state. Each topic is created when
-somebody first asks. Not there yet: coordinators of share groups. Whoever asks is told
-COORDINATOR_NOT_AVAILABLE and why; clients retry.
+somebody first asks.
+
+Not there: coordinators of share groups: whoever asks for one is told COORDINATOR_NOT_AVAILABLE and
+why, and clients retry.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Produce (key 0), versions 3-13, advertised from 0 (librdkafka drops compression otherwise,
-KAFKA-18659). Topic ids from version 13 on (KIP-516).
+KAFKA-18659). KIP-98 transactions; KIP-890 from 12 on a partition is added to its transaction by
+the broker; KIP-516 topic ids from 13 on.
 
-Not served yet: transactional batches; record-level errors (an invalid batch is refused whole, with
-the number of the first record that is at fault in its sentence).
+Not there: record-level errors (an invalid batch is refused whole, with the number of the first
+record that is at fault in its sentence); who leads now, in the answer of who does not (KIP-951).
 """
 
 from __future__ import annotations
