@@ -11,7 +11,7 @@ import pytest
 
 from browser import PageServer, serious_problems, shot
 from cotidal.cli.topic import wait_for_leaders
-from cotidal.client.admin import Resource, change_configs, create_topic
+from cotidal.client.admin import Resource, change_configs, create_topic, delete_topics
 from cotidal.client.cluster import Cluster as Client
 from cotidal.client.moving import reassign
 from cotidal.client.producer import Producer
@@ -36,6 +36,23 @@ HOSTILE = [
 ]
 
 NO_CALENDAR = WallMillis(1 << 62)
+
+ANSWERED_LATE = """() => {
+  const desk = cotidal.desk, ask = desk.ask.bind(desk);
+  const late = new Promise((done) => { desk.answerNow = done; });
+  desk.ask = async (what, given) => {
+    const found = await ask(what, given);
+    if (given?.kind === "topic") { desk.isWaiting = true; await late; }
+    return found;
+  };
+}"""
+"""Of a topic's settings, when a test says so."""
+
+NOTED = """() => {
+  const desk = cotidal.desk, act = desk.act.bind(desk);
+  desk.act = (what, given, then) => { desk.noted = [what, given]; return act(what, given, then); };
+}"""
+"""What is to be done, and to what."""
 
 BESIDE = """[...document.querySelectorAll('body *')].filter((each) =>
   !each.closest('.scroll, .tabs') && each.getBoundingClientRect().right > 391
@@ -155,6 +172,11 @@ def read(page, topic, **fields):
     raise AssertionError(f"{topic} was not read; the page says {said}")
 
 
+def cells(page, row):
+    """Texts of a row after its first cell."""
+    return page.locator(row).first.locator("td").all_inner_texts()
+
+
 def values(page):
     return page.locator("tr.record td:nth-child(4)").all_inner_texts()
 
@@ -189,12 +211,20 @@ def test_tabs_are_walked_with_the_arrow_keys_and_stand_in_the_address(page, open
     assert "tab=quorum" in page.url
     page.reload()
     page.wait_for_selector("#desk .verdict:has-text('leads in epoch')")
+    page.wait_for_selector("#desk tbody tr >> nth=2")
+    role, end, behind, *since = cells(page, "#desk tbody tr:has(.pill.leader)")
+    assert (role, behind, since) == ("leader", "0", ["–", "–"])
+    assert int(end.replace(",", "")) > 0
 
 
 def test_the_overview_says_in_one_sentence_that_all_is_well(page):
     go(page, "overview")
     page.wait_for_selector(".verdict.good:has-text('All well: 3 brokers')")
     assert page.locator("#desk tbody tr").count() == 3
+    assert page.locator("#desk tbody .pill.control").all_inner_texts() == ["controller"]
+    for row in page.locator("#desk tbody tr").all():
+        leads, hosts = row.locator("td").all_inner_texts()[3:5]
+        assert int(leads) < int(hosts)
     page.click("#desk tbody tr:first-child button")
     page.wait_for_selector("#tab-settings[aria-selected=true]")
     assert page.input_value("#settings-name") == "1"
@@ -330,6 +360,7 @@ def test_settings_of_brokers_and_topics_are_found(page):
     page.fill("#settings-name", "hostile")
     form.get_by_role("button", name="Show").click()
     page.wait_for_selector("#desk tr:has-text('max.message.bytes'):has-text('16777216')")
+    assert "Largest record batch accepted." in cells(page, "tr:has-text('max.message.bytes')")
     form.get_by_label("only what was changed").check()
     page.wait_for_selector("#desk tr:has-text('retention.bytes')", state="detached")
     assert "max.message.bytes" in row.nth(0).inner_text()
@@ -341,8 +372,23 @@ def test_settings_of_brokers_and_topics_are_found(page):
     page.wait_for_selector("#desk > .told.bad")
 
 
+def test_settings_that_come_late_do_not_replace_those_that_were_asked_for_since(page):
+    go(page, "settings")
+    page.wait_for_selector("#desk tr:has-text('retention.ms')")
+    page.evaluate(ANSWERED_LATE)
+    form = page.locator("#settings-form")
+    form.get_by_role("button", name="Show").click()
+    page.wait_for_function("() => cotidal.desk.isWaiting")
+    form.get_by_label("Of a").select_option("broker")
+    page.wait_for_selector("#desk tr:has-text('log.retention.ms')")
+    page.evaluate("cotidal.desk.answerNow(), new Promise(requestAnimationFrame)")
+    assert page.locator("[data-key='set-log.retention.ms']").count() == 1
+
+
 def test_topics_are_found_and_lead_to_records(page):
     go(page, "topics")
+    page.wait_for_selector("[data-key=topic-hostile]")
+    assert page.locator("[data-key=topic-__consumer_offsets]").count() == 0
     page.get_by_label("Find").fill("ord")
     page.get_by_label("the cluster's own too").check()
     page.wait_for_selector("[data-key=topic-hostile]", state="detached")
@@ -393,14 +439,24 @@ def test_a_move_is_stopped(page, client, make_topic):
     page.fill("#throttle-rate", "1")
     page.fill("#throttle-topics", "stuck")
     page.click("#throttle button[type=submit]")
-    confirm(page)
+    assert "Replicas of stuck that are not in sync" in confirm(page)
     page.fill("#move-topics", "stuck")
     page.fill("#move-brokers", str(home % 3 + 1))
     page.fill("#move-throttle", "1")
     page.click("#move button[type=submit]")
     confirm(page)
+    under_way = "tr:has([data-key=stop-stuck-0])"
+    page.wait_for_selector(under_way)
+    _, adding, removing, left, _ = cells(page, under_way)
+    assert (adding, removing) == (str(home % 3 + 1), str(home))
+    assert re.fullmatch(r"\s*[0-3]\.\d MiB of 3\.8 MiB left", left)
+    assert page.locator(f"{under_way} progress").evaluate("(bar) => bar.value < 1")
+    page.wait_for_selector("tr:has-text('broker 2'):has-text('1 B/s out, 1 B/s in')")
+    page.evaluate(NOTED)
     page.click("[data-key=stop-stuck-0]")
     confirm(page)
+    noted = page.evaluate("cotidal.desk.noted")
+    assert noted == ["cancel-reassign", {"partitions": [["stuck", 0]]}]  # no other's move
     page.locator("#move").get_by_label("Off brokers").fill("1, 2, 3")
     page.click("#move button[type=submit]")
     page.wait_for_selector("#desk > .told.bad")
@@ -413,9 +469,11 @@ def test_groups_and_transactions_tell_what_is_open(page):
     go(page, "groups")
     page.click("[data-key=group-billing]")
     page.wait_for_selector("section[aria-label='Group billing'] td:has-text('billing-1')")
-    assert (
-        page.locator("section[aria-label='Group billing'] tr:has-text('orders-0') b").count() == 1
+    committed, end, behind, reader, _ = cells(
+        page, "section[aria-label='Group billing'] tr:has-text('orders-0'):has(b)"
     )
+    assert (int(committed) + int(behind), end, reader) == (120, "120", "billing-1")
+    page.wait_for_selector(f"section[aria-label='Group billing'] p:has-text('{behind} records')")
     go(page, "transactions")
     page.wait_for_selector(".verdict:has-text('1 transaction open in partitions; none hangs')")
     page.wait_for_selector("tr:has-text('orders-1') .pill.good:text('known to its coordinator')")
@@ -439,16 +497,35 @@ def test_what_hangs_is_aborted(page, cluster, make_topic):
     page.wait_for_selector(".verdict.good:has-text('none hangs')")
 
 
-def test_what_the_health_pipeline_found_is_shown_once_it_writes(page, make_topic):
+def test_what_the_health_pipeline_found_is_shown_once_it_writes(page, client, make_topic):
+    if client.metadata(["__cotidal_health"]).topic("__cotidal_health").partitions:
+        delete_topics(client, ["__cotidal_health"])  # a first try left it
     go(page, "health")
     page.wait_for_selector("#desk code:has-text('cotidal pipeline run health --follow --publish')")
     window = {"v": 1, "start": 1_794_742_130_000, "end": 1_794_742_140_000}
     worst = window | {"kind": "flapping", "topic": "<b>orders", "partition": 0, "replica": 2}
     lead = window | {"kind": "broker", "broker": 1, "leads": 4, "replicas": 6, "acks": 1833}
-    lead |= {"under_replicated": 0, "offline_replicas": 0, "events_dropped": 0, "ack_p99_ms": 8}
-    rows = (worst | {"times": 3, "raised": True}, lead)
-    make_topic("__cotidal_health", *(json.dumps(row).encode() for row in rows))
+    lead |= {"under_replicated": 0, "offline_replicas": 0, "events_dropped": 0}
+    lead |= {"ack_p50_ms": 2, "ack_p99_ms": 8}
+    part = window | {"kind": "partition", "topic": "orders", "partition": 1, "lag_records": 7}
+    part |= {"lag_ms": 12, "under_replicated_s": 4, "under_min_isr_s": 0, "left": 1, "joined": 2}
+    part |= {"elections": 3, "unclean": 1, "records_cut": 5}
+    rows = (worst | {"times": 3, "raised": True}, lead, part)
+    producer = Producer(client, make_topic("__cotidal_health"), partition=0)
+    for row in rows:
+        producer.add(json.dumps(row).encode(), key=row["kind"].encode())
+    producer.flush()
     page.wait_for_selector("#desk tr:has-text('1,833'):has-text('< 8 ms')")
+    page.wait_for_selector(".verdict.warn:has-text('1 alarm raised.')")
+    alarm = page.locator(".troubles li").inner_text()
+    assert alarm == "Broker 2 has left the ISR of <b>orders-0 3 times within five minutes."
+    found = {
+        "Partitions": ["7", "12 ms", "4 s", "–", "1", "2", "3, 1 unclean", "5"],
+        "Brokers": ["4", "6", "0", "1,833", "< 2 ms", "< 8 ms", "–", "0"],
+        "Before that": ["7", "1", "3", "5", "1,833", "< 8 ms"],
+    }
+    for section, told in found.items():
+        assert cells(page, f"section[aria-label='{section}'] tbody tr") == told
 
 
 def test_a_console_that_only_shows_plans_and_does_nothing(open_page, filled):
@@ -491,6 +568,7 @@ def test_who_is_left_is_elected_uncleanly(page, cluster, client, make_topic, unt
     page.wait_for_selector("#partitions tr:has-text('orders-0')", state="detached")
     page.wait_for_selector("#partitions tr.none:has-text('risked-0')")
     go(page, "topics")
+    page.wait_for_selector("tr:has([data-key=topic-risked]) .pill.bad")
     page.click("[data-key=topic-risked]")
     page.click("text=Elect uncleanly…")
     assert f"What only broker {told.leader} may hold nobody can tell" in confirm(page, loses=True)
