@@ -23,6 +23,12 @@ LONG_MS = 60_000
 """The machine may be busy."""
 
 
+IN_ITS_STEP = """(flight) => cotidal.store.logs.trace
+  .filter((line) => line.node === flight.node && line.step === flight.step)
+  .filter((line) => line.kind !== "received").map((line) => `${line.kind} ${line.text}`)"""
+"""What else the trace has of the step in which a request arrived."""
+
+
 def cotidal(*arguments, **options):
     command = [sys.executable, "-m", "cotidal", *arguments]
     return subprocess.run(command, check=True, text=True, capture_output=True, **options)
@@ -291,15 +297,24 @@ def test_messages_travel_between_brokers_and_tell_what_they_caused(page, up):
     until(page, f"p => p.logs.flights.some({mine})")
     until(page, "p => Object.values(p.picture.clients).some((c) => c.label === 'cotidal')")
     page.wait_for_selector("#map .client.producer")
-    moment = page.evaluate(f"cotidal.store.logs.flights.findLast({mine}).at - 1000")
+    flight = page.evaluate(f"cotidal.store.logs.flights.findLast({mine})")
+    moment = flight["at"] - 1000
     page.evaluate(f"cotidal.seek({moment})")
     until(page, f"p => p.picture.state === 'paused' && p.picture.now_us === {moment}")
     page.locator("#map [aria-label^='Produce request from cotidal']").dispatch_event("click")
     detail = page.locator("#detail")
     detail.get_by_text("Produce request").wait_for()
-    assert "cotidal to broker" in detail.inner_text()
-    assert "append orders-0" in detail.inner_text()
+    told_of_it = detail.locator("p").all_inner_texts()
+    came = page.evaluate("(at) => cotidal.exactly(at)", flight["at"])
+    travelled = f"cotidal to broker {flight['target']}, {flight['bytes']} bytes of records"
+    assert flight["bytes"] > 0
+    assert told_of_it[:2] == [f"From, to {travelled}", f"Received {came}"]
+    assert told_of_it[3:] == [f"Caused {each}" for each in page.evaluate(IN_ITS_STEP, flight)]
+    assert any(each.startswith("Caused append orders-0") for each in told_of_it)
     detail.get_by_role("button", name="Close").click()
+    copied = "(f) => f.api === 'Fetch' && f.answer && f.target < 1000 && f.bytes > 0"
+    page.evaluate(f"cotidal.seek(cotidal.store.logs.flights.findLast({copied}).at + 1000)")
+    page.wait_for_selector("#map .flight.records.answer")
     page.locator("#play").click()
     until(page, "p => p.picture.state === 'running'")
 
