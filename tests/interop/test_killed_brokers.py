@@ -69,6 +69,7 @@ def clients() -> tuple[Client, ...]:
     return (*python, *node)
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # sockets of theirs
 @pytest.mark.parametrize("client", clients(), ids=lambda client: f"{client.name}: {client.does}")
 def test_writing_and_reading_while_brokers_are_killed(
     cluster: Trio, topic: str, judge: Callable[..., dict[str, str]], client: Client
