@@ -4,28 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from asking import fetch, node_with, produce
-from cotidal.core.partition.progress import Progress
-from cotidal.core.partition.replica import Leadership, Replica
-from cotidal.values import BrokerEpoch, Millis, NodeId, Offset, TopicPartition
+from asking import FOLLOWER, fetch, leader_and_follower, produce
 from lone_node import LoneNode
-
-FOLLOWER = NodeId(2)
-
-
-def leader_and_follower() -> tuple[LoneNode, Replica, Leadership]:
-    """Node 1 leads one record; node 2 is in the ISR and has nothing yet."""
-    node = node_with()
-    state = node.node._state
-    brokers = state.controller.committed.brokers
-    brokers[FOLLOWER] = brokers[NodeId(1)]._replace(node_id=FOLLOWER, epoch=BrokerEpoch(9))
-    replica = state.hosted[TopicPartition("orders", 0)].replica
-    assert replica.leadership is not None
-    replica.leadership.isr = (NodeId(1), FOLLOWER)
-    progress = replica.leadership.followers[FOLLOWER] = Progress(caught_up=Millis(0))
-    progress.end_offset = Offset(0)
-    node.ask(*produce(b"a", acks=1))
-    return node, replica, replica.leadership
 
 
 def ask(node: LoneNode, offset: int, *, last_epoch: int = -1) -> Any:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from cotidal.core.partition.progress import Progress
+from cotidal.core.partition.replica import Leadership, Replica
 from cotidal.messages.batch import Batches
 from cotidal.messages.rpc.create_topics import CreatableTopic, CreateTopicsRequest
 from cotidal.messages.rpc.delete_topics import DeleteTopicsRequest, DeleteTopicState
@@ -13,7 +15,10 @@ from cotidal.messages.rpc.produce import (
     ProduceRequest,
     TopicProduceData,
 )
+from cotidal.values import BrokerEpoch, Millis, NodeId, Offset, TopicPartition
 from lone_node import LoneNode, batches
+
+FOLLOWER = NodeId(2)
 
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, API_VERSIONS = 0, 1, 2, 3, 18
 CREATE_TOPICS, DELETE_TOPICS, DELETE_RECORDS, INIT_PRODUCER_ID = 19, 20, 21, 22
@@ -24,6 +29,21 @@ def node_with(topic: str = "orders", partitions: int = 1, **settings: str) -> Lo
     node = LoneNode({name.replace("_", "."): value for name, value in settings.items()}).start()
     create(node, topic, partitions)
     return node
+
+
+def leader_and_follower() -> tuple[LoneNode, Replica, Leadership]:
+    """Node 1 leads one record; node 2 is in the ISR and has nothing yet."""
+    node = node_with()
+    state = node.node._state
+    brokers = state.controller.committed.brokers
+    brokers[FOLLOWER] = brokers[NodeId(1)]._replace(node_id=FOLLOWER, epoch=BrokerEpoch(9))
+    replica = state.hosted[TopicPartition("orders", 0)].replica
+    assert replica.leadership is not None
+    replica.leadership.isr = (NodeId(1), FOLLOWER)
+    progress = replica.leadership.followers[FOLLOWER] = Progress(caught_up=Millis(0))
+    progress.end_offset = Offset(0)
+    node.ask(*produce(b"a", acks=1))
+    return node, replica, replica.leadership
 
 
 def create(node: LoneNode, topic: str, partitions: int = 1, **configs: str) -> Any:

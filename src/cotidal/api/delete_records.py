@@ -1,10 +1,7 @@
 """DeleteRecords (key 21), versions 0-2. KIP-107.
 
-Offset -1 means the high watermark. Followers let go of what lies before their leader's start with
-their next fetch.
-
-Not there: waiting for them, and the timeout of that: it is answered when the leader's log has a new
-start.
+Offset -1 means the high watermark. It is answered when every replica whose broker is active has let
+go of the records, or is told REQUEST_TIMED_OUT: then they go on letting go.
 """
 
 from __future__ import annotations

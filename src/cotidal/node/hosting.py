@@ -18,8 +18,8 @@ from cotidal.values import NodeId, Offset, TopicPartition, Uuid, WallMillis
 
 if TYPE_CHECKING:
     from cotidal.node.acks import PendingProduce
+    from cotidal.node.deletions import PendingDelete
     from cotidal.node.fetch import PendingFetch
-    from cotidal.node.offsets import PendingDelete
 
 
 COORDINATED: Final = ("__consumer_offsets", "__transaction_state")

@@ -36,6 +36,7 @@ from cotidal.node import (
     coordination,
     coordinators,
     decisions,
+    deletions,
     directories,
     doubts,
     enrolment,
@@ -183,7 +184,7 @@ class Node:
             case TimeFound():
                 offsets.on_time_found(state, event)
             case StartMoved():
-                offsets.on_log_start_moved(state, event)
+                deletions.on_log_start_moved(state, event)
             case LogsMeasured():
                 directories.on_measured(state, event)
             case LogsMoved():
@@ -222,6 +223,7 @@ class Node:
             state.control_deadline,
             fetch.next_deadline(state) if state.deadlines else None,
             acks.next_deadline(state) if state.parked_produces else None,
+            deletions.next_deadline(state) if state.parked_deletes else None,
             lifecycle.next_deadline(state),
             enrolment.next_deadline(state) if state.enrolment.is_due else None,
             state.isr_retry_at,
@@ -410,6 +412,8 @@ class Node:
         quotas.on_ticked(state)
         if state.parked_produces:
             acks.on_ticked(state)
+        if state.parked_deletes:
+            deletions.on_ticked(state)
         housekeeping.on_ticked(state)
         chronicle.on_ticked(state)
         proposals.on_ticked(state)
@@ -472,7 +476,7 @@ _BEGIN: Final[dict[int, Callable[[NodeState, Slot, Any], None]]] = {
     int(ApiKey.REMOVE_RAFT_VOTER): voters.begin_remove,
     int(ApiKey.UPDATE_FEATURES): voters.begin_features,
     int(ApiKey.LIST_OFFSETS): offsets.begin_list,
-    int(ApiKey.DELETE_RECORDS): offsets.begin_delete,
+    int(ApiKey.DELETE_RECORDS): deletions.begin,
     int(ApiKey.OFFSET_FOR_LEADER_EPOCH): offsets.begin_epoch_ends,
     int(ApiKey.ALTER_REPLICA_LOG_DIRS): directories.begin_moves,
     int(ApiKey.DESCRIBE_LOG_DIRS): directories.begin_measure,

@@ -1,21 +1,17 @@
-"""ListOffsets, DeleteRecords, OffsetForLeaderEpoch: questions about a log's ends and middle. Pure.
+"""ListOffsets, OffsetForLeaderEpoch: questions about a log's ends and middle. Pure.
 
-Ends are known to the core and answered at once; a look-up by time asks the disk (FindTime), and a
-deletion waits until the log's start has moved (StartMoved).
+Ends are known to the core and answered at once; a look-up by time asks the disk (FindTime).
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from cotidal.api import delete_records as delete_api
 from cotidal.api import list_offsets as list_api
 from cotidal.api import offset_for_leader_epoch as epoch_api
-from cotidal.core.partition.leader import admit_delete
 from cotidal.core.partition.reading import READ_COMMITTED, check_leader_epoch, latest_offset
-from cotidal.core.partition.replica import Replica, on_start_moved
+from cotidal.core.partition.replica import Replica
 from cotidal.errors import ErrorCode, Refusal
-from cotidal.messages.rpc.delete_records import DeleteRecordsPartitionResult, DeleteRecordsRequest
 from cotidal.messages.rpc.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -27,8 +23,8 @@ from cotidal.messages.rpc.offset_for_leader_epoch import (
     OffsetForLeaderTopicResult,
 )
 from cotidal.node.connections import Slot
-from cotidal.node.effects import AdvanceStart, FindTime, SaveEpochs
-from cotidal.node.events import StartMoved, TimeFound
+from cotidal.node.effects import FindTime
+from cotidal.node.events import TimeFound
 from cotidal.node.hosting import Hosted
 from cotidal.node.state import NodeState
 from cotidal.values import LeaderEpoch, Offset, TopicPartition, WallMillis
@@ -53,27 +49,6 @@ class TimeWait(NamedTuple):
     topic_position: int
     partition_position: int
     hosted: Hosted | None
-
-
-class PendingDeletes:
-    """A DeleteRecords some of whose partitions wait for their log."""
-
-    __slots__ = ("missing", "request", "results", "slot")
-
-    def __init__(self, slot: Slot, request: DeleteRecordsRequest) -> None:
-        self.slot = slot
-        self.request = request
-        self.missing = 0
-        self.results: list[list[DeleteRecordsPartitionResult | None]] = []
-
-
-class PendingDelete(NamedTuple):
-    """One partition of a DeleteRecords: answered when the log starts at ``offset`` or later."""
-
-    offset: Offset
-    pending: PendingDeletes
-    topic_position: int
-    partition_position: int
 
 
 def begin_list(state: NodeState, slot: Slot, request: ListOffsetsRequest) -> None:
@@ -153,63 +128,6 @@ def on_time_found(state: NodeState, event: TimeFound) -> None:
         _answer_list(state, pending)
 
 
-def begin_delete(state: NodeState, slot: Slot, request: DeleteRecordsRequest) -> None:
-    pending = PendingDeletes(slot, request)
-    for topic_position, topic in enumerate(request.topics):
-        results: list[DeleteRecordsPartitionResult | None] = []
-        pending.results.append(results)
-        for position, asked in enumerate(topic.partitions):
-            index = asked.partition_index
-            hosted = state.hosted.get(TopicPartition(topic.name, index))
-            if hosted is None:
-                unknown = Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-                results.append(delete_api.partition_refused(index, unknown))
-                continue
-            state.tally.partition_events += 1
-            start = admit_delete(hosted.replica, Offset(asked.offset))
-            if isinstance(start, Refusal):
-                results.append(delete_api.partition_refused(index, start))
-            elif start <= hosted.replica.start_offset:
-                results.append(delete_api.partition_deleted(index, hosted.replica.start_offset))
-            else:
-                results.append(None)
-                pending.missing += 1
-                hosted.deletions.append(PendingDelete(start, pending, topic_position, position))
-                state.out.append(AdvanceStart(hosted.replica.partition, start))
-    if not pending.missing:
-        _answer_delete(state, pending)
-
-
-def on_log_start_moved(state: NodeState, event: StartMoved) -> None:
-    hosted = state.hosted_of(event.partition, event.topic_id)
-    if hosted is None or not hosted.replica.opened:
-        return
-    state.tally.partition_events += 1
-    try:
-        epochs_changed = on_start_moved(hosted.replica, event.start_offset)
-    except AssertionError as fault:
-        state.faulted.setdefault(event.partition, fault)
-        return
-    if epochs_changed:
-        state.out.append(SaveEpochs(event.partition, tuple(hosted.replica.epochs.entries)))
-    start = hosted.replica.start_offset
-    done = [waiting for waiting in hosted.deletions if waiting.offset <= start]
-    hosted.deletions = [waiting for waiting in hosted.deletions if waiting.offset > start]
-    for waiting in done:
-        index = event.partition.partition
-        _fill_delete(state, waiting, delete_api.partition_deleted(index, start))
-
-
-def on_unserved(state: NodeState, hosted: Hosted) -> None:
-    waits, hosted.deletions = hosted.deletions, []
-    gone = Refusal(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    if hosted.replica.offline_reason is not None:
-        gone = Refusal(ErrorCode.KAFKA_STORAGE_ERROR, hosted.replica.offline_reason)
-    for waiting in waits:
-        index = hosted.replica.partition.partition
-        _fill_delete(state, waiting, delete_api.partition_refused(index, gone))
-
-
 def begin_epoch_ends(state: NodeState, slot: Slot, request: OffsetForLeaderEpochRequest) -> None:
     topics = []
     for topic in request.topics:
@@ -240,18 +158,3 @@ def _answer_list(state: NodeState, pending: PendingList) -> None:
     version = slot.request.api_version
     answer = list_api.response(pending.request, pending.results, version)
     slot.connection.answer(slot, answer, state.out)
-
-
-def _fill_delete(
-    state: NodeState, waiting: PendingDelete, result: DeleteRecordsPartitionResult
-) -> None:
-    pending = waiting.pending
-    pending.results[waiting.topic_position][waiting.partition_position] = result
-    pending.missing -= 1
-    if not pending.missing:
-        _answer_delete(state, pending)
-
-
-def _answer_delete(state: NodeState, pending: PendingDeletes) -> None:
-    slot = pending.slot
-    slot.connection.answer(slot, delete_api.response(pending.request, pending.results), state.out)

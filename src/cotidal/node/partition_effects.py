@@ -29,7 +29,7 @@ from cotidal.core.partition.effects import (
 from cotidal.core.partition.replica import Replica, on_log_failed
 from cotidal.errors import ErrorCode, Refusal
 from cotidal.messages.batch import Placed
-from cotidal.node import acks, chronicle, offsets
+from cotidal.node import acks, chronicle, deletions
 from cotidal.node.effects import (
     AdvanceStart,
     Append,
@@ -68,6 +68,8 @@ def move(
     if replica.high_watermark < before:
         chronicle.on_regressed(state, replica, before)
     obey(state, hosted, effects)
+    if hosted.deletions:
+        deletions.settle(state, hosted)
 
 
 def on_fault(state: NodeState, hosted: Hosted, fault: AssertionError) -> Refusal:
@@ -87,7 +89,7 @@ def obey(state: NodeState, hosted: Hosted, effects: tuple[PartitionEffect, ...])
             case LeadershipLost():
                 acks.on_unserved(state, hosted, effect)
                 wake_all_fetches(state, hosted)
-                offsets.on_unserved(state, hosted)
+                deletions.on_unserved(state, hosted)
             case RememberEpochs(entries):
                 state.out.append(SaveEpochs(partition, entries))
             case RememberProducers(snapshot):

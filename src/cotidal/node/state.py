@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from cotidal.node.chronicle import Chronicle
     from cotidal.node.coordinators import Coordinators
     from cotidal.node.decisions import ControllerDuty
+    from cotidal.node.deletions import PendingDeletes
     from cotidal.node.doubts import Doubt
     from cotidal.node.enrolment import Enrolment
     from cotidal.node.fetch import PendingFetch
@@ -149,6 +150,7 @@ class NodeState:
         "now",
         "opening",
         "out",
+        "parked_deletes",
         "parked_produces",
         "postponed",
         "produce_due",
@@ -193,6 +195,7 @@ class NodeState:
         self.faulted: dict[TopicPartition, AssertionError] = {}
         """Replicas of which a promise was found broken in this step."""
         self.parked_produces: dict[PendingProduce, None] = {}
+        self.parked_deletes: dict[PendingDeletes, None] = {}
         self.produce_due = Millis(1 << 62)
         """When the first of them may have waited for too long."""
         self.sessions = FetchSessions(entropy)

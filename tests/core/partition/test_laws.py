@@ -41,6 +41,7 @@ from cotidal.core.partition.leader import (
     admit_delete,
     admit_marker,
     become_leader,
+    low_watermark,
     needs_verification,
     on_brokers_changed,
     on_isr_answered,
@@ -306,6 +307,7 @@ def deletions(replica: Replica) -> object:
         verdict = admit_delete(replica, Offset(offset))
         if not isinstance(verdict, Refusal):
             on_start_moved(replica, verdict)
+        assert low_watermark(replica) <= replica.start_offset
     refusal = check_leader_epoch(replica, LeaderEpoch(5))
     assert refusal is None or isinstance(refusal, Refusal)
     return ()

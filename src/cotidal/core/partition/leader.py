@@ -443,6 +443,19 @@ def admit_delete(replica: Replica, offset: Offset) -> Offset | Refusal:
     return max(offset, replica.start_offset)
 
 
+def low_watermark(replica: Replica) -> Offset:
+    """The least start among the replicas whose brokers are active; of one that has not fetched in
+    this leader's time it is not known, and -1."""
+    leadership = replica.leadership
+    if leadership is None:
+        return replica.start_offset
+    low = replica.start_offset
+    for node_id, progress in leadership.followers.items():
+        if node_id in leadership.active:
+            low = min(low, progress.start_offset)
+    return low
+
+
 def _refused_by_rules(
     size_bytes: int, max_timestamp: WallMillis, rules: WriteRules, wall: WallMillis
 ) -> Refusal | None:
