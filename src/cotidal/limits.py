@@ -23,7 +23,7 @@ FETCH_SESSION_IDLE_MS: Final = 120_000
 """A session not used for this long may be evicted by a new one (KIP-227)."""
 
 FETCH_WAIT_MAX_MS: Final = 300_000
-"""A parked fetch or produce is answered after this long whatever it asked for."""
+"""A parked fetch, produce or deletion is answered after this long whatever it asked for."""
 
 COORDINATOR_LOAD_BYTES: Final = 64 * KIB
 """Read and replayed in one turn while a coordinator loads its log: some 560 commits, which take

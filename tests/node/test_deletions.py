@@ -10,6 +10,7 @@ from asking import DELETE_RECORDS, FOLLOWER, fetch, leader_and_follower
 from cotidal.core.partition.leader import low_watermark
 from cotidal.core.partition.replica import Leadership, Replica
 from cotidal.errors import ErrorCode
+from cotidal.limits import FETCH_WAIT_MAX_MS
 from cotidal.messages.rpc.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -45,9 +46,9 @@ def poll(node: LoneNode, *, start: int, wait_ms: int = 500) -> None:
     node.send((key, version, request._replace(replica_id=FOLLOWER, topics=topics)), connection=2)
 
 
-def delete(node: LoneNode, offset: int = 1) -> None:
+def delete(node: LoneNode, offset: int = 1, *, timeout_ms: int = TIMEOUT_MS) -> None:
     topic = DeleteRecordsTopic("orders", (DeleteRecordsPartition(0, offset),))
-    node.send((DELETE_RECORDS, 2, DeleteRecordsRequest((topic,), TIMEOUT_MS)))
+    node.send((DELETE_RECORDS, 2, DeleteRecordsRequest((topic,), timeout_ms)))
 
 
 def told(node: LoneNode, connection: int = 1) -> list[Any]:
@@ -105,3 +106,10 @@ def test_what_takes_too_long_is_told_so_and_goes_on(led: Led) -> None:
     poll(node, start=1)
     assert answers(node)[1:] == [(1, 0)]
     assert low_watermark(replica) == Offset(1)
+
+
+def test_nobody_waits_for_ever_whatever_he_asked_for(led: Led) -> None:
+    node, _, _ = led
+    delete(node, timeout_ms=(1 << 31) - 1)
+    node.pass_time(FETCH_WAIT_MAX_MS)
+    assert answers(node) == [(-1, ErrorCode.REQUEST_TIMED_OUT)]

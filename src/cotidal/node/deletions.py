@@ -15,6 +15,7 @@ from cotidal.api import delete_records as api
 from cotidal.core.partition.leader import admit_delete, low_watermark
 from cotidal.core.partition.replica import on_start_moved
 from cotidal.errors import ErrorCode, Refusal
+from cotidal.limits import FETCH_WAIT_MAX_MS
 from cotidal.messages.rpc.delete_records import DeleteRecordsPartitionResult, DeleteRecordsRequest
 from cotidal.node.connections import Slot
 from cotidal.node.effects import AdvanceStart, SaveEpochs
@@ -47,7 +48,8 @@ class PendingDelete(NamedTuple):
 
 
 def begin(state: NodeState, slot: Slot, request: DeleteRecordsRequest) -> None:
-    pending = PendingDeletes(slot, request, Millis(state.now + max(0, request.timeout_ms)))
+    waits_ms = min(max(0, request.timeout_ms), FETCH_WAIT_MAX_MS)
+    pending = PendingDeletes(slot, request, Millis(state.now + waits_ms))
     for topic_position, topic in enumerate(request.topics):
         results: list[DeleteRecordsPartitionResult | None] = []
         pending.results.append(results)
