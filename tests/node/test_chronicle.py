@@ -25,7 +25,7 @@ from cotidal.node.events import LogFailed
 from cotidal.node.happenings import BrokerUnregistered, LogOffline
 from cotidal.node.partition_effects import move, obey
 from cotidal.node.state import NodeState
-from cotidal.values import Millis, NodeId, Offset, TopicPartition
+from cotidal.values import Millis, NodeId, Offset, TopicPartition, WallMillis
 from cotidal.wire.records import read_records
 from json_schema import EVENTS, violations
 from lone_node import LoneNode
@@ -81,6 +81,16 @@ def test_samples_are_of_full_seconds_whenever_a_node_began() -> None:
     # The first may be of before the node knew the time.
     assert len(samples) > 3
     assert {at % SAMPLE_MS for at in samples} == {0}
+
+
+@pytest.mark.parametrize(
+    ("past_ms", "wait_ms"), [(0, 1_000), (1, 999), (499, 501), (500, 1_500), (999, 1_001)]
+)
+def test_a_second_that_is_nearly_over_is_let_go(past_ms: int, wait_ms: int) -> None:
+    """A tick may come a moment before its time; there is one sample of a second all the same."""
+    state = told_of(telling())
+    state.wall = WallMillis(1_700_000_000_000 + past_ms)
+    assert chronicle._next_sample(state) == state.now + wait_ms
 
 
 def test_the_topic_is_created_by_need_with_settings_of_its_own() -> None:

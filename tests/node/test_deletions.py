@@ -21,7 +21,8 @@ from cotidal.node.partition_effects import move
 from cotidal.values import BrokerEpoch, Offset, TopicPartition
 from lone_node import LoneNode
 
-TIMEOUT_MS = 5_000
+TIMEOUT_MS = 4_321
+"""At which nothing else is due."""
 Led = tuple[LoneNode, Replica, Leadership]
 
 
@@ -79,6 +80,18 @@ def test_it_waits_for_a_follower_and_hurries_its_poll(led: Led) -> None:
     assert answers(node) == [(1, 0)]
     delete(node)
     assert answers(node) == [(1, 0), (1, 0)], "all begin there already"
+
+
+def test_who_asks_again_hurries_the_follower_again(led: Led) -> None:
+    node, _, _ = led
+    delete(node)
+    node.pass_time(TIMEOUT_MS)
+    poll(node, start=0)
+    polls = len(told(node, connection=2))
+    delete(node)
+    assert len(told(node, connection=2)) == polls + 1
+    poll(node, start=1)
+    assert answers(node) == [(-1, ErrorCode.REQUEST_TIMED_OUT), (1, 0)]
 
 
 def test_a_follower_whose_broker_is_gone_is_not_waited_for(led: Led) -> None:
