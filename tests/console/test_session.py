@@ -3,6 +3,7 @@ import json
 import pytest
 
 from cotidal.console.session import Session
+from cotidal.console.stories import library
 from cotidal.console.world import Command, Refused
 from cotidal.limits import PAGE_COMMAND_BYTES_MAX, PAGE_PARTITIONS_WHOLE
 
@@ -59,7 +60,7 @@ def test_a_world_is_opened_and_shown():
             "tell": "opened",
             "world": "counter",
             "worlds": ["counter"],
-            "about": {"title": "counter"},
+            "about": {"title": "counter", "library": library()},
         },
         {"tell": "picture", "patch": {"value": 0}},
     ]

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from cotidal.console.stories import library
 from cotidal.console.world import Command, Json, Refused
 from cotidal.sim.faults.schedule import draw_schedule
 from cotidal.sim.lab.comparison import Row, losing
@@ -50,7 +49,6 @@ class Lab:
             "start": {},
             "plans": {plan.name: plan.about for plan in PLANS.values() if plan.nodes >= 3},
             "presets": [_told(each) for each in COMPARED],
-            "library": library(),
         }
 
     @property

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from cotidal.console.lessons import LESSONS, Scene
 from cotidal.console.simulated import Simulated
-from cotidal.console.stories import beside, library
+from cotidal.console.stories import beside
 from cotidal.console.world import Command, Json, Refused
 from cotidal.sim.agenda import MS
 
@@ -41,7 +41,6 @@ class LessonWorld(Simulated):
                 "captions": [scene.caption for scene in self._lesson.scenes],
                 **beside(name),
             },
-            "library": library(),
         }
 
     @property

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 
 from cotidal.console.delta import difference
 from cotidal.console.outline import outlined
+from cotidal.console.stories import library
 from cotidal.console.world import Awaited, Command, Json, Refused, World
 from cotidal.limits import PAGE_COMMAND_BYTES_MAX
 
@@ -117,7 +118,8 @@ class Session:
         self._chosen = ""
         self._is_ready = True
         opened = {"tell": "opened", "world": name, "worlds": list(self._worlds)}
-        self._say({**opened, "about": self.world.about})
+        # From every world there is a way to all stories and plans.
+        self._say({**opened, "about": {**self.world.about, "library": library()}})
 
     def _show(self) -> None:
         """Logs before the picture: a page that is ready again has them all."""

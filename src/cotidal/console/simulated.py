@@ -14,7 +14,6 @@ from typing import Final, NamedTuple
 from cotidal import invariants
 from cotidal.console.sandbox import SET_UP_US, TOPIC, Sandbox, Start
 from cotidal.console.sight import Box, Sight
-from cotidal.console.stories import library
 from cotidal.console.teller import listed
 from cotidal.console.world import Command, Json, Refused
 from cotidal.core.trace.told import count
@@ -87,7 +86,6 @@ class Simulated:
             "topic": TOPIC,
             "can": list(self.box.acts),
             "promises": _promises(),
-            "library": library(),
         }
 
     @property

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from cotidal.console.stories import beside, library, text_of, title_of
+from cotidal.console.stories import beside, text_of, title_of
 from cotidal.console.story_sight import cluster_picture, partition_picture, quorum_picture
 from cotidal.console.world import Command, Json, Refused
 from cotidal.testing.cluster_commands import ClusterCommands
@@ -61,7 +61,6 @@ class Story:
             "unit": "step",
             "start": {"story": self._name},
             "lesson": {"name": self._name, "captions": self._captions, **beside(self._name)},
-            "library": library(),
         }
 
     @property
