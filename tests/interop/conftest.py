@@ -9,10 +9,12 @@ Suites of clients run against both, one after the other, and the counts are prin
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import sys
 import uuid
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -201,3 +203,12 @@ def write() -> Writer:
         return records
 
     return fill
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_unconfigure() -> None:
+    """Sockets that a client has lost while brokers were killed go unnoticed: pytest would look for
+    them next, and end with status 1 though every test has passed."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()

@@ -7,8 +7,6 @@ must be what Apache Kafka would tell it. franz-go's chains and Kafka Streams hav
 
 from __future__ import annotations
 
-import gc
-import warnings
 from collections.abc import Callable
 from functools import partial
 from importlib.metadata import version
@@ -84,10 +82,6 @@ def test_writing_and_reading_while_brokers_are_killed(
             client.tell(cluster.bootstrap, topic, story, transactional=client.transactional)
         except Missing as missing:
             pytest.skip(str(missing))
-        finally:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ResourceWarning)
-                gc.collect()  # or they are found when nobody forgives them any more
     assert killer.kills == KILLS
     suite = Suite(client.name, client.version, f"{client.does}, {KILLED}")
     known = KNOWN.get((client.name, client.transactional), {})
