@@ -311,7 +311,8 @@ def test_messages_travel_between_brokers_and_tell_what_they_caused(page, up):
     travelled = f"cotidal to broker {flight['target']}, {flight['bytes']} bytes of records"
     assert flight["bytes"] > 0
     assert told_of_it[:2] == [f"From, to {travelled}", f"Received {came}"]
-    assert told_of_it[3:] == [f"Caused {each}" for each in page.evaluate(IN_ITS_STEP, flight)]
+    in_its_step = {f"Caused {each}" for each in page.evaluate(IN_ITS_STEP, flight)}
+    assert in_its_step.issuperset(told_of_it[3:])  # others may have been answered in it, too
     assert any(each.startswith("Caused append orders-0") for each in told_of_it)
     detail.get_by_role("button", name="Close").click()
     copied = "(f) => f.api === 'Fetch' && f.answer && f.target < 1000 && f.bytes > 0"
