@@ -463,6 +463,11 @@ def test_every_other_world_is_one_click_away(page):
             assert page.locator("dialog select option").count() > 10
         page.keyboard.press("Escape")
         page.wait_for_selector("dialog[open]", state="detached")
+    worlds.get_by_role("button", name="Lessons").click()
+    page.locator("dialog ol button").first.click()
+    until(page, "p => p.world === 'story' && p.about.lesson?.number === 1")
+    worlds.get_by_role("button", name="Live").click()
+    until(page, "p => p.world === 'live' && p.picture.state === 'running'")
     click(page, "Step back")
     until(page, "p => p.picture.state === 'paused'")
     worlds.get_by_role("button", name="Live").click()  # as it is now
