@@ -86,7 +86,8 @@ class Reader:
     def _on_revoke(self, _: Any, partitions: list[TopicPartition]) -> None:
         for each in partitions:
             self.owned.discard(each.partition)
-            del self._holders[each.partition]
+            holder = self._holders.pop(each.partition, None)
+            assert holder is self, f"partition {each.partition} was another one's"
 
     def _on_lost(self, consumer: Any, partitions: list[TopicPartition]) -> None:
         self.lost += 1

@@ -120,6 +120,46 @@ def test_a_member_that_says_nothing_of_what_it_owns_has_given_up_nothing():
         assert two.beat().assignment is None
 
 
+FULL = {"rebalance_timeout_ms": 5_000, "topics": ("t",)}
+
+
+def test_what_a_member_was_told_and_has_not_yet_taken_is_nobody_elses():
+    bench = consumers()
+    one, two = Consumer(bench, "a"), Consumer(bench, "b")
+    told = one.beat().assignment
+    two.beat()
+    less = one.beat(owned=(), **FULL).assignment
+    assert len(less) == 2
+    for _ in range(3):
+        assert one.beat(owned=(), **FULL).epoch == 1, "what it was told first may wait in it still"
+        assert two.beat().assignment is None
+    one.beat(owned=told)
+    assert two.beat().assignment is None, "and so it did"
+    assert one.beat(owned=less, **FULL).epoch == 2
+    assert sorted(two.beat().assignment) == sorted(set(told) - set(less))
+
+
+def test_a_member_that_is_to_have_nothing_is_believed_that_it_has_nothing():
+    bench = consumers(partitions=1)
+    one, two = Consumer(bench, "a"), Consumer(bench, "b")
+    one.beat()
+    one.beat(topics=("other",))
+    two.beat()
+    one.beat(owned=(), rebalance_timeout_ms=5_000, topics=("other",))
+    assert len(two.beat().assignment) == 1
+
+
+def test_what_is_to_be_kept_and_was_deleted_since_is_not_waited_for():
+    bench = GroupBench(RULES, topics=Topics(t=2, u=2))
+    one, two = (Consumer(bench, each, topics=("t", "u")) for each in "ab")
+    one.beat()
+    two.beat()
+    full = {"rebalance_timeout_ms": 5_000, "topics": ("t", "u")}
+    assert {topic for topic, _ in one.beat(owned=(), **full).assignment} == {T}
+    bench.topics.set("t", 0)
+    assert one.beat(owned=(), **full).epoch > 1
+
+
 def test_a_heartbeat_that_changes_nothing_writes_nothing():
     bench = consumers()
     member = Consumer(bench, "a")

@@ -26,6 +26,7 @@ from cotidal.core.groups.consumer.draft import Draft
 from cotidal.core.groups.consumer.group import ConsumerGroup, MemberState
 from cotidal.core.groups.consumer.heartbeat import reconcile, refuse_member, replace_static
 from cotidal.core.groups.consumer.leaving import downgrade, remove
+from cotidal.core.groups.consumer.reconciliation import Said
 from cotidal.core.groups.consumer.records import member_record
 from cotidal.core.groups.consumer.sessions import keep_alive, set_due
 from cotidal.core.groups.consumer.targets import bring_up_to_date
@@ -123,7 +124,7 @@ def _join(
         if (topic := groups.surroundings.topic(name)) is not None
     )
     groups.timers.cancel((group.id, DUE + member_id))
-    told = reconcile(groups, draft, member_id, owned=owned)
+    told = reconcile(groups, draft, member_id, Said(owned))
     keep_alive(groups, draft.group, member_id)
     set_due(groups, draft.group, member_id)  # to ask for its assignment
     answer = Joined(member_id, told.epoch, CONSUMER, ask.protocols[0].name, "", ())

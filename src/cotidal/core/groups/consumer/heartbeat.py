@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from cotidal.core.coordinator import Tell, Waiter
 from cotidal.core.groups.asks import ConsumerBeat, ConsumerBeaten
-from cotidal.core.groups.consumer.assignors import Partitions
 from cotidal.core.groups.consumer.conversion import interrupt, upgraded
 from cotidal.core.groups.consumer.draft import Draft
 from cotidal.core.groups.consumer.group import (
@@ -25,7 +24,7 @@ from cotidal.core.groups.consumer.group import (
 )
 from cotidal.core.groups.consumer.leaving import remove
 from cotidal.core.groups.consumer.pattern import BadPattern
-from cotidal.core.groups.consumer.reconciliation import reconciled
+from cotidal.core.groups.consumer.reconciliation import Said, reconciled
 from cotidal.core.groups.consumer.records import (
     current_record,
     member_record,
@@ -109,7 +108,9 @@ def _beat(groups: Groups, ask: ConsumerBeat, waiter: Waiter) -> Refusal | None:
     before = draft.group.current_of(ask.member_id)
     changed = _subscribe(draft, ask)
     bring_up_to_date(groups, draft, changed=changed)
-    told = reconcile(groups, draft, ask.member_id, owned=ask.owned)
+    # One that joins has nothing, whatever it was told before.
+    said = Said(ask.owned, is_full=ask.is_full and ask.epoch != JOINING)
+    told = reconcile(groups, draft, ask.member_id, said)
     keep_alive(groups, draft.group, ask.member_id)
     # One that may not know what it was last told is told all of it.
     tells = ask.epoch == JOINING or ask.is_full or told.assigned.keys() != before.assigned.keys()
@@ -123,18 +124,12 @@ def _beat(groups: Groups, ask: ConsumerBeat, waiter: Waiter) -> Refusal | None:
     return None
 
 
-def reconcile(
-    groups: Groups,
-    draft: Draft,
-    member_id: str,
-    *,
-    owned: Partitions | None,
-) -> Current:
+def reconcile(groups: Groups, draft: Draft, member_id: str, said: Said) -> Current:
     """Bring the member nearer to its target."""
     group = draft.group
     before = group.current_of(member_id)
     told = reconciled(
-        group, member_id, group.targets.get(member_id, ()), group.target_epoch, owned=owned
+        group, member_id, group.targets.get(member_id, ()), group.target_epoch, said=said
     )
     if told != before:
         draft.add(current_record(group.id, member_id, told))
