@@ -185,6 +185,55 @@ def test_a_fetch_waits_longer_after_an_answer_that_told_nothing() -> None:
     assert said(state).max_wait_ms == 500, "what it asks is new, and its marks are to be heard"
 
 
+def beside() -> tuple[NodeState, Hosted, Hosted]:
+    """The first partition is asked for in a long poll, the second in a brief one beside it."""
+    state, first, second = asking()
+    told(state, marks(0, 0), marks(1, 0))
+    fetchers.forget(state, second.replica.partition)
+    assert said(state).max_wait_ms == 500
+    fetchers.follow(state, second)
+    brief = said(state)
+    assert [each.partition for topic in brief.topics for each in topic.partitions] == [1]
+    assert brief.max_wait_ms == fetchers.BRIEF_MS
+    return state, first, second
+
+
+def end(state: NodeState, which: int) -> None:
+    """One of the polls that are under way ends, with the marks that it has not told yet."""
+    under_way = state.fetches_under_way[LEADER][which]
+    topic_id = state.hosted[TopicPartition("orders", 0)].replica.topic_id
+    news = tuple(marks(each.partition, 0) for each in under_way.wording.named)
+    topics = (FetchableTopicResponse(topic_id=topic_id, partitions=news),) if news else ()
+    response = FetchResponse(session_id=77 + which, responses=topics)
+    fetchers.on_fetch_answered(state, under_way, response)
+
+
+def test_what_becomes_ready_waits_for_no_long_poll_however_often() -> None:
+    state, _, _ = beside()
+    for _ in range(3):
+        end(state, 1)
+        assert said(state).max_wait_ms == fetchers.BRIEF_MS, "the long one is still under way"
+
+
+def test_who_has_nothing_to_tell_waits_for_the_brief_poll_and_then_one_asks_for_all() -> None:
+    state, _, _ = beside()
+    end(state, 0)
+    assert asked(state) == {}
+    end(state, 0)
+    assert said(state).max_wait_ms == 500
+    (under_way,) = state.fetches_under_way[LEADER]
+    assert [each.partition for each in under_way.questions] == [0, 1]
+
+
+def test_what_was_written_is_acknowledged_at_once_beside_a_brief_poll() -> None:
+    state, first, _ = beside()
+    end(state, 0)
+    first.replica.end_offset = first.replica.next_offset = Offset(4)
+    assert said(state).max_wait_ms == fetchers.BRIEF_MS
+    end(state, 0)
+    assert asked(state) == {}, "the other one is brief now"
+
+
 def test_a_follower_asks_for_what_the_settings_say() -> None:
     state, _, _ = asking()
     state.fetch_terms = Terms(90, 360, 2, 3_000, 1_000)

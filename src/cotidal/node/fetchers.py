@@ -1,9 +1,11 @@
 """Replica fetchers: this node's followers ask their leaders for what they lack. Pure.
 
 All partitions that follow one leader and are ready are asked for together, in one long poll. A
-partition that becomes ready while a poll is under way (a new topic, a back-off that ended) does not
-wait for it: a second one may run beside the first. When answers come, the partitions of both are
-asked for together again. One that is throttled (throttles.py) is left out for a while.
+partition that becomes ready while a poll is under way (a new topic, a leader elsewhere, a back-off
+that ended) does not wait for it: a second one runs beside the first, and it is brief, so that
+whatever becomes ready next waits for no long poll either. A partition that has nothing to tell
+waits until a brief poll has ended; then all are asked for together again. One that is throttled
+(throttles.py) is left out for a while.
 
 An answer is taken in by each partition for itself (core.partition.follower); the next question
 leaves when the disk has written what came, so that its offset acknowledges it. What has not changed
@@ -52,6 +54,8 @@ from cotidal.values import (
 _new: Final = tuple.__new__
 UNDER_WAY_MAX: Final = 2
 LANES: Final = ("fetch-0", "fetch-1")
+BRIEF_MS: Final = 50
+"""How long a poll waits beside another one: what becomes ready meanwhile waits for its end."""
 TIMEOUT_MS: Final = 3_000
 """A leader that is silent for this long is asked anew; it may be gone."""
 ANSWER_MS: Final = 1_000
@@ -69,7 +73,7 @@ SESSION_LOST: Final = (
 class FetchCall:
     """A poll under way: which partition asked what, and how that was said."""
 
-    __slots__ = ("lane", "leader", "questions", "session", "wording")
+    __slots__ = ("is_brief", "lane", "leader", "questions", "session", "wording")
 
     def __init__(
         self,
@@ -78,9 +82,12 @@ class FetchCall:
         questions: dict[TopicPartition, Put],
         session: ReplicaSession,
         broker_epoch: BrokerEpoch,
+        *,
+        is_brief: bool,
     ) -> None:
         self.leader = leader
         self.lane = lane
+        self.is_brief = is_brief
         self.questions = questions
         self.session = session
         self.wording = session.word(questions, broker_epoch)
@@ -245,10 +252,12 @@ def _ask(state: NodeState, leader: NodeId) -> None:
     taken = {other.lane for other in under_way}
     lane = next(lane for lane in LANES if lane not in taken)
     session = state.replica_sessions.setdefault((leader, lane), ReplicaSession())
-    asked = FetchCall(leader, lane, questions, session, state.controller.broker_epoch)
+    if any(each.is_brief for each in under_way) and not session.has_news(questions):
+        return  # its end brings us back
+    epoch, is_brief = state.controller.broker_epoch, bool(under_way)
+    asked = FetchCall(leader, lane, questions, session, epoch, is_brief=is_brief)
     under_way.append(asked)
-    is_quiet = session.is_quiet and not asked.wording.named  # a new question has its marks to hear
-    wait_ms = state.fetch_terms.quiet_wait_ms if is_quiet else state.fetch_terms.wait_ms
+    wait_ms = _wait_ms(state, asked)
     calls.call(
         state,
         leader,
@@ -260,6 +269,15 @@ def _ask(state: NodeState, leader: NodeId) -> None:
         timeout_ms=max(TIMEOUT_MS, wait_ms + ANSWER_MS),
         owner=asked,
     )
+
+
+def _wait_ms(state: NodeState, asked: FetchCall) -> int:
+    terms = state.fetch_terms
+    if asked.is_brief:
+        return min(BRIEF_MS, terms.wait_ms)
+    # A new question has its marks to hear.
+    is_quiet = asked.session.is_quiet and not asked.wording.named
+    return terms.quiet_wait_ms if is_quiet else terms.wait_ms
 
 
 def _is_asked(partition: TopicPartition, under_way: list[FetchCall]) -> bool:

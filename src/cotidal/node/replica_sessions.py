@@ -105,6 +105,10 @@ class ReplicaSession:
         self._epoch = next_epoch(epoch)
         return Wording(self._id, epoch, named, forgotten)
 
+    def has_news(self, asked: dict[TopicPartition, Put]) -> bool:
+        """Whether a fetch of these would tell the leader anything that it has not heard."""
+        return any(_is_news(put, self._known.get(at)) for at, put in asked.items())
+
     def on_answered(self, wording: Wording, session_id: int, *, has_news: bool) -> None:
         """The leader has answered without an error for the whole."""
         self.is_quiet = not has_news
