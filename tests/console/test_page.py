@@ -292,6 +292,115 @@ def test_an_election_of_controllers_shows_terms_and_votes(page):
     quorum.get_by_text(f"Node {named} leads in term").wait_for()
 
 
+QUORUM = """
+async () => {
+  const { QuorumPanel, ballot } = await import("./quorum.js");
+  const node = (role, epoch, voted) =>
+    ({ state: "up", quorum: { role, epoch, voted, end: 70 + epoch, high_watermark: 60 + epoch } });
+  const brokers = {
+    1: node("leader", 4), 2: node("candidate", 3, 2), 3: { state: "down" }, 9: { state: "up" },
+  };
+  const controllers = {
+    4: node("leader", 6), 5: node("prospective", 7, 4), 6: node("candidate", 8, 6),
+    7: node("follower", 8, 6), 8: node("follower", 7, 6), 10: node("follower", 6, 4),
+  };
+  const root = document.createElement("section");
+  const panel = new QuorumPanel(root);
+  const picture = { brokers, controllers };
+  panel.draw({ picture });
+  const told = { verdict: panel.verdict.textContent, rows: {}, ballots: {} };
+  for (const row of root.querySelectorAll("tbody tr")) {
+    const [head, ...cells] = [...row.children].map((each) => each.textContent);
+    told.rows[head] = cells;
+  }
+  for (const [id, each] of Object.entries({ ...brokers, ...controllers }))
+    told.ballots[id] = ballot(each, picture);
+  panel.draw({ picture: { brokers: { 1: node("candidate", 2, 1), 2: { state: "down" } } } });
+  told.alone = panel.verdict.textContent;
+  panel.draw({ picture: { brokers: { 1: { state: "down" }, 2: { state: "up" } } } });
+  told.hidden = root.hidden;
+  return told;
+}
+"""
+
+
+def test_the_newest_term_counts_and_what_is_of_an_older_one_is_not_told(page):
+    told = page.evaluate(QUORUM)
+    assert told["verdict"] == (
+        "Node 4 leads in term 6. Node 5 asks if it could win. Node 6 asks for votes in term 8."
+    )
+    assert told["alone"] == (
+        "Nobody leads: nothing can be decided. Node 1 asks for votes in term 2."
+    )
+    assert sorted(told["rows"], key=int) == [*"12345678", "10"], "those in it, or down"
+    assert told["rows"]["2"] == ["candidate", "3", "node 2", "73", "63"]
+    assert told["rows"]["3"] == ["down", "–", "–", "–", "–"]
+    assert told["rows"]["4"] == ["leader", "6", "–", "76", "66"]
+    ballots = {node: said for node, said in told["ballots"].items() if said}
+    assert ballots == {
+        "2": "asks for votes, term 3",
+        "5": "asks if it could win",
+        "6": "asks for votes, term 8",
+        "7": "votes for 6",
+    }, "8 voted in an older term than 6 asks in; whom 10 voted for has won"
+    assert told["hidden"], "no world tells of a quorum"
+
+
+TRACE = """
+async () => {
+  const { Trace } = await import("./desk/trace.js");
+  const page = { redraw: () => undefined, exactly: (at) => `at ${at}`, seek: () => undefined };
+  const trace = new Trace({ page });
+  const line = (at, node, kind, text, own = false) => ({ at, node, kind, text, own });
+  const lines = [
+    line(1, 1, "received", "Fetch orders-0 0-1@0"), line(2, 1, "respond", "Fetch 0-1@0 to 2"),
+    line(3, 2, "call", "Fetch 0-1@0"), line(4, 2, "replied", "Fetch NOT_LEADER_OR_FOLLOWER"),
+    line(5, 2, "replied", "Fetch diverging epoch=0 end=2"), line(6, 1, "respond", "Fetch nothing"),
+    line(7, 1, "call", "BrokerHeartbeat"), line(8, 1, "received", "DescribeQuorum"),
+    line(9, 1, "append", "__cotidal_events-0 0-4"), line(10, 3, "connection-lost", "12"),
+    line(11, 3, "append", "orders-0 5-6", true), line(12, 3, "append", "orders-0 7-8"),
+    line(13, 1, "append", "orders-1 1-2"),
+  ];
+  const store = (now_us, state = "paused") => ({
+    about: { hears: true }, logs: { trace: Object.assign([...lines], { gone: 0 }) },
+    picture: { state, now_us, brokers: { 1: {}, 2: {} }, controllers: { 3: {} } },
+  });
+  const found = (at, { words = "", node = "", quiet = true } = {}, state = "paused") => {
+    trace.drawn = undefined;
+    trace.drawNodes(store(at));
+    Object.assign(trace.text, { value: words });
+    Object.assign(trace.node, { value: node });
+    trace.quiet.checked = quiet;
+    trace.draw(store(at, state));
+    const sought = trace.sought(lines, state === "running" ? Infinity : at);
+    return [sought.map((each) => each.at), trace.told.textContent];
+  };
+  const told = {
+    all: found(99)[0], loud: found(99, { quiet: false })[0],
+    earlier: found(5), running: found(0, {}, "running"),
+    words: found(99, { words: " ORDERS-0  append " })[0], node: found(99, { node: "3" })[0],
+    one: found(2)[1], nodes: [...trace.node.options].map((each) => each.value),
+  };
+  trace.draw({ about: { hears: false } });
+  return { ...told, unheard: trace.told.textContent };
+}
+"""
+
+
+def test_the_trace_is_searched_by_words_node_and_moment(page):
+    told = page.evaluate(TRACE)
+    assert told["all"] == [13, 12, 5, 4, 2], "the newest first, and no idle talk"
+    assert told["loud"] == list(range(13, 0, -1))
+    assert told["words"] == [12]
+    assert told["node"] == [12]
+    assert told["earlier"][0] == [5, 4, 2]
+    assert told["earlier"][1].startswith("3 lines up to at 5.")
+    assert told["one"].startswith("1 line up to")
+    assert told["running"][1].startswith("5 lines. ")
+    assert told["nodes"] == ["", "1", "2", "3"]
+    assert "under `cotidal up`" in told["unheard"]
+
+
 def test_a_broken_promise_stops_the_world_and_names_the_records(open_page, server):
     page = open_page(f"{server.base}#seed=7&nodes=5&min_isr=1&unclean=true")
     run_fast(page)
