@@ -106,6 +106,33 @@ def to_request(question: Question, cluster_id: str) -> Asking:
             raise NotImplementedError(type(question).__name__)
 
 
+def refusal_of_stranger(message: Any, cluster_id: str) -> object | None:
+    """The answer to a node of another cluster; None for one of ours, or that does not say."""
+    if message.cluster_id is None or message.cluster_id == cluster_id:
+        return None
+    error = ErrorCode.INCONSISTENT_CLUSTER_ID
+    match message:
+        case vote.VoteRequest():
+            return vote.VoteResponse(error_code=error)
+        case begin.BeginQuorumEpochRequest():
+            return begin.BeginQuorumEpochResponse(error_code=error)
+        case end.EndQuorumEpochRequest():
+            return end.EndQuorumEpochResponse(error_code=error)
+        case fetch.FetchRequest():
+            return fetch.FetchResponse(error_code=error)
+        case FetchSnapshotRequest():
+            return FetchSnapshotResponse(error_code=error)
+        case UpdateRaftVoterRequest():
+            return UpdateRaftVoterResponse(error_code=error)
+        case _:
+            raise NotImplementedError(type(message).__name__)
+
+
+def is_refused_as_stranger(message: Any) -> bool:
+    """An answer of another cluster's node to one of ours."""
+    return bool(message.error_code == ErrorCode.INCONSISTENT_CLUSTER_ID)
+
+
 def from_request(message: object) -> Question | Refusal:
     """The question in a request, if it asks about the one partition that there is."""
     if isinstance(message, UpdateRaftVoterRequest):

@@ -116,6 +116,7 @@ class QuorumDuty:
         "reader",
         "requests",
         "sequence",
+        "stranger",
         "tail",
         "voters",
         "writing",
@@ -138,6 +139,8 @@ class QuorumDuty:
         self.persists: dict[int, qev.PersistToken] = {}
         self.requests: dict[int, Slot] = {}
         self.sequence = 0
+        self.stranger = ""
+        """What was last said of a node of another cluster."""
 
 
 def _quorum_config(state: NodeState) -> QuorumConfig:
@@ -214,8 +217,13 @@ def place(state: NodeState) -> None:
         step(state, qev.ProposalMade(proposal, count, size, state.controller.epoch))
 
 
-def begin(state: NodeState, slot: Slot, message: object) -> None:
-    """A question of another node."""
+def begin(state: NodeState, slot: Slot, message: Any) -> None:
+    """A question of another node. What another cluster decides is nothing to us."""
+    refused = talk.refusal_of_stranger(message, state.config.cluster_id)
+    if refused is not None:
+        _note_stranger(state, f"a node of another cluster, {message.cluster_id}, asks the quorum")
+        slot.connection.answer(slot, refused, state.out)
+        return
     question = talk.from_request(message)
     if isinstance(question, Refusal):
         state.out.append(CloseConnection(slot.connection.id, question.text))
@@ -231,7 +239,16 @@ def ask(state: NodeState, slot: Slot, question: Question) -> None:
     step(state, qev.Asked(qev.RequestToken(duty.sequence), question))
 
 
-def on_answered(state: NodeState, asked: Asked, message: object) -> None:
+def _note_stranger(state: NodeState, sentence: str) -> None:
+    """Once, and not ten times a second."""
+    if state.quorum.stranger != sentence:
+        state.quorum.stranger = sentence
+        state.out.append(Note("error", f"{sentence}; see controller.quorum.voters there and here"))
+
+
+def on_answered(state: NodeState, asked: Asked, message: Any) -> None:
+    if talk.is_refused_as_stranger(message):
+        _note_stranger(state, f"node {asked.peer} of the quorum belongs to another cluster")
     reply = talk.from_response(message, lambda batches: _control(state, batches))
     if isinstance(reply, Refusal):
         step(state, qev.PeerUnreachable(asked.peer, False))
