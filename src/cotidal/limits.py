@@ -29,6 +29,10 @@ COORDINATOR_LOAD_BYTES: Final = 64 * KIB
 """Read and replayed in one turn while a coordinator loads its log: some 560 commits, which take
 5 ms here. offsets.load.buffer.size may ask for less."""
 
+STRANGERS_TOLD_MAX: Final = 8
+"""Nodes of other clusters of which a controller's journal tells: somebody may make up a new cluster
+with every request."""
+
 COORDINATOR_HELD_MAX: Final = 1_000
 """Questions that wait for one coordinator to load its log; the rest is refused at once."""
 

@@ -20,6 +20,7 @@ from cotidal.core.quorum.dialogue import (
 from cotidal.core.quorum.log_view import SnapshotId
 from cotidal.core.quorum.voters import ReplicaKey
 from cotidal.errors import ErrorCode
+from cotidal.limits import STRANGERS_TOLD_MAX
 from cotidal.messages.records.quorum import KRaftVersionFeature
 from cotidal.messages.rpc.begin_quorum_epoch import BeginQuorumEpochRequest
 from cotidal.messages.rpc.end_quorum_epoch import EndQuorumEpochRequest
@@ -79,6 +80,17 @@ def test_what_another_cluster_decides_is_nothing_to_us(question: Question) -> No
     assert "other" in note.text
     assert node.node._state.controller.epoch == epoch
     assert written(node.ask(*produce(b"x"))) == (0, 0)
+
+
+def test_a_crowd_of_strangers_does_not_fill_the_journal() -> None:
+    node = node_with()
+    node.tell(ConnectionOpened(ConnectionId(CONTROLLER_SIDE), "CONTROLLER", "somewhere"))
+    for number in range(3 * STRANGERS_TOLD_MAX):
+        api, version, message = to_request(VOTE, f"{number}-" + "x" * 10_000)
+        node.ask(int(api), version, message, connection=CONTROLLER_SIDE)
+    notes = [each for each in node.other if isinstance(each, Note)]
+    assert len(notes) == STRANGERS_TOLD_MAX
+    assert max(len(each.text) for each in notes) < 200
 
 
 @pytest.mark.parametrize("named", [None, "lone"])

@@ -29,6 +29,7 @@ from cotidal.core.quorum.node import QuorumNode
 from cotidal.core.quorum.states import QuorumConfig
 from cotidal.core.quorum.voters import ControlRecord, VoterSet
 from cotidal.errors import ErrorCode, Refusal
+from cotidal.limits import STRANGERS_TOLD_MAX
 from cotidal.messages.batch import Batches
 from cotidal.messages.records.quorum import (
     Endpoint as QuorumEndpoint,
@@ -82,6 +83,8 @@ from cotidal.values import (
 )
 
 CALL_TIMEOUT_MS = 1_000
+CLUSTER_ID_SHOWN = 40
+"""Characters of somebody else's; ours have 22."""
 RECORD_BYTES_GUESS = 64
 """Of a metadata record: only for knowing when a snapshot is due."""
 
@@ -116,7 +119,7 @@ class QuorumDuty:
         "reader",
         "requests",
         "sequence",
-        "stranger",
+        "strangers",
         "tail",
         "voters",
         "writing",
@@ -139,8 +142,8 @@ class QuorumDuty:
         self.persists: dict[int, qev.PersistToken] = {}
         self.requests: dict[int, Slot] = {}
         self.sequence = 0
-        self.stranger = ""
-        """What was last said of a node of another cluster."""
+        self.strangers: set[str] = set()
+        """What was said of nodes of other clusters."""
 
 
 def _quorum_config(state: NodeState) -> QuorumConfig:
@@ -221,7 +224,8 @@ def begin(state: NodeState, slot: Slot, message: Any) -> None:
     """A question of another node. What another cluster decides is nothing to us."""
     refused = talk.refusal_of_stranger(message, state.config.cluster_id)
     if refused is not None:
-        _note_stranger(state, f"a node of another cluster, {message.cluster_id}, asks the quorum")
+        other = message.cluster_id[:CLUSTER_ID_SHOWN]
+        _note_stranger(state, f"a node of another cluster, {other}, asks the quorum")
         slot.connection.answer(slot, refused, state.out)
         return
     question = talk.from_request(message)
@@ -240,9 +244,10 @@ def ask(state: NodeState, slot: Slot, question: Question) -> None:
 
 
 def _note_stranger(state: NodeState, sentence: str) -> None:
-    """Once, and not ten times a second."""
-    if state.quorum.stranger != sentence:
-        state.quorum.stranger = sentence
+    """Each once, and not ten times a second; of a crowd the first few."""
+    said = state.quorum.strangers
+    if sentence not in said and len(said) < STRANGERS_TOLD_MAX:
+        said.add(sentence)
         state.out.append(Note("error", f"{sentence}; see controller.quorum.voters there and here"))
 
 
