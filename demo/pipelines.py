@@ -98,10 +98,12 @@ def receipt_lines(acked: Mapping[int, int]) -> str:
 
 
 def _health(spark: SparkSession, bootstrap: str) -> None:
+    from cotidal.cli.pipeline import tell_health
     from cotidal.spark.health import so_far
 
     begun = time.perf_counter()
-    mine = [row for row in so_far(spark, bootstrap).partitions if row.topic == TOPIC]
+    found = so_far(spark, bootstrap)
+    mine = [row for row in found.partitions if row.topic == TOPIC]
     if not mine or not mine[0].elections or not mine[0].left:
         raise Failed("the brokers' events do not tell of the election")
     row = mine[0]
@@ -110,3 +112,5 @@ def _health(spark: SparkSession, bootstrap: str) -> None:
         f" {row.under_replicated_s} s under-replicated, {row.records_cut} records cut",
         time.perf_counter() - begun,
     )
+    outages = [outage for outage in found.outages if outage.topic == TOPIC]
+    tell_health(found._replace(partitions=mine, outages=outages))
