@@ -8,6 +8,7 @@ from tests.mutants.mutant import Mutant
 
 OFFSETS: Final = "core/groups/offsets.py"
 MEMBERSHIP: Final = "core/groups/membership.py"
+RECONCILIATION: Final = "core/groups/consumer/reconciliation.py"
 PATTERN: Final = "core/groups/consumer/pattern.py"
 PLANS: Final = ("visitors",)
 
@@ -46,6 +47,14 @@ GROUP_MUTANTS: Final = (
         "        for char in name:\n",
         "        for char in name[:-1]:\n",
         PLANS,
+    ),
+    Mutant(
+        "every-full-heartbeat-believed",
+        "what a member may still take is nobody else's (ONE_OWNER)",
+        RECONCILIATION,
+        "        return self.is_full and any(each not in self.owned for each in kept)\n",
+        "        return False\n",
+        ("late-members",),
     ),
     Mutant(
         "member-ids-from-the-process",

@@ -79,6 +79,8 @@ class Plan(NamedTuple):
     """Members of a third group that process what is written, exactly once: in transactions."""
     patterns: bool = False
     """Members of the consumer protocol subscribe by regular expressions."""
+    lookup_ms: int = 0
+    """How long, at most, they look up what is new to them before they take it."""
     keepers: int = 0
     """Keep offsets in groups without members."""
     guests: int = 0

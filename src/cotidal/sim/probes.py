@@ -43,6 +43,7 @@ MEMBER_LEFT: Final = "a member leaves its group"
 MEMBER_FELL_SILENT: Final = "a member of a group falls silent"
 MOVED_COORDINATOR: Final = "a member refused with NOT_COORDINATOR"
 UNKNOWN_MEMBER: Final = "a member refused with UNKNOWN_MEMBER_ID"
+TAKEN_LATE: Final = "a member takes what it was told of, and has been told of less since"
 UNCOMMITTED: Final = "a member refused with COORDINATOR_NOT_AVAILABLE"
 
 # What leaders, followers and the controller meet
@@ -123,6 +124,7 @@ SITUATIONS: Final = (
     Situation(MOVED_COORDINATOR, "groups"),
     Situation(UNKNOWN_MEMBER, "groups"),
     Situation(UNCOMMITTED, "groups"),
+    Situation(TAKEN_LATE, "late-members"),
     Situation(ISR_OF_ONE, "harsh"),
     Situation(LEADERLESS, "harsh"),
     Situation(ELR_ELECTED, "harsh"),

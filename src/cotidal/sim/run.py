@@ -306,8 +306,10 @@ class Run:
             self.probes,
             static=number >= count - 2,
         )
-        if self.plan.patterns and isinstance(member, ConsumerMember):
-            member.pattern = PATTERNS[member.draw(len(PATTERNS))]
+        if isinstance(member, ConsumerMember):
+            member.lookup_us = self.plan.lookup_ms * MS
+            if self.plan.patterns:
+                member.pattern = PATTERNS[member.draw(len(PATTERNS))]
         self.members.append(member)
         member.begin()
 

@@ -73,6 +73,7 @@ def test_whoever_was_not_heard_for_long_may_have_lost_what_it_has(ledger: GroupL
     ledger.on_held("g", "a", (P0,), 0)
     ledger.on_beaten("g", "a", 0)
     ledger.on_held("g", "b", (P0,), KEPT_US)
+    ledger.on_held("g", "c", (P0,), KEPT_US)  # b was never heard
 
 
 def test_only_the_coordinator_of_a_group_speaks_for_it() -> None:

@@ -7,6 +7,7 @@
     away      it left in order, for now (a static one), or fell silent     -> looking
 
 Fenced, or unknown: it gives up everything and joins again, under the same id.
+With ``lookup_us`` it is as slow as librdkafka may be to take what is new to it: Lookup.
 What it promises and watches is in member.py; besides:
 
   ONE_OWNER  nobody is told of a partition that another one has, and heartbeats for
@@ -32,6 +33,33 @@ BEAT_VERSION: Final = 1
 JOINING, LEAVING, LEAVING_FOR_NOW = 0, -1, -2
 
 
+class Lookup:
+    """What a member was told of, and looks up before it takes it, as librdkafka does with topics
+    that are new to it.
+
+    Until then its heartbeats are full, and say that it has what it had. Then it takes all of it,
+    even if it has been told of less meanwhile, and gives that up next. One that is told no more of
+    anything that was new leaves it: no coordinator can know that it would have come.
+    """
+
+    __slots__ = ("done", "new", "owes", "told")
+
+    def __init__(self, told: tuple[TopicPartition, ...], new: tuple[TopicPartition, ...]) -> None:
+        self.told = told
+        self.new = new
+        """Of those, what it does not have, and is told of still."""
+        self.owes = False
+        """It was told of less since."""
+        self.done = False
+
+    def hear(self, told: tuple[TopicPartition, ...]) -> None:
+        self.new = tuple(each for each in self.new if each in told)
+        self.owes = any(each not in told for each in self.told)
+
+    def end(self) -> None:
+        self.done = True
+
+
 class ConsumerMember(Member):
     offsets_version = 9
 
@@ -41,6 +69,9 @@ class ConsumerMember(Member):
     """The last answer may have been lost."""
     pattern: str | None = None
     """It subscribes by this regular expression, and not by names."""
+    lookup_us = 0
+    """How long it looks up what is new to it, at most."""
+    _lookup: Lookup | None = None
 
     @property
     def _owner(self) -> str:
@@ -51,6 +82,7 @@ class ConsumerMember(Member):
         return self._claimed
 
     def _on_coordinator(self) -> None:
+        self._lookup = None
         if not self._member_id:
             self._member_id = f"{self.name}-{self._life}"
             self._give_up()
@@ -109,8 +141,8 @@ class ConsumerMember(Member):
                 self._says_all = True
                 self._on_error(reply.error_code)
                 return
-            if says_all:
-                # An answer that was lost may have told it to give up: that time is running.
+            if says_all or self._lookup is not None:
+                # It may have been told to give up, and not have heard: that time is running.
                 self._beaten_us = None
             elif self._ledger.is_coordinator(self._group, self._coordinator):
                 self._beaten_us = sent
@@ -125,7 +157,7 @@ class ConsumerMember(Member):
             ConsumerGroupHeartbeatRequestTopicPartitions(self.topic_ids[name], own)
             for name, own in by_topic(self._claimed).items()
         )
-        everything = self._says_all or self._generation == JOINING
+        everything = self._says_all or self._lookup is not None or self._generation == JOINING
         return ConsumerGroupHeartbeatRequest(
             group_id=self._group,
             member_id=self._member_id,
@@ -157,6 +189,10 @@ class ConsumerMember(Member):
             )
             self._probes.see(seen.GROUP_REBALANCED)
             self._ledger.on_assigned(self._group, self._generation, self._owner, owned)
+            if self._waits_for(owned):
+                self.settled = False
+                self.after(self.draw(BEAT_GAP_US), self._beat, self._life)
+                return
             self._claim(owned)
         if self._unknown():
             self._fetch()
@@ -165,6 +201,26 @@ class ConsumerMember(Member):
         else:
             self.settled = True
             self._on_ready()
+
+    def _waits_for(self, told: tuple[TopicPartition, ...]) -> bool:
+        """Whether it goes on with what it has, until it has looked up what is new to it."""
+        looked_up = self._lookup
+        if looked_up is None:
+            new = tuple(each for each in told if each not in self._claimed)
+            if not new or not self.lookup_us:
+                return False
+            self._lookup = Lookup(told, new)
+            self.after(self.draw(self.lookup_us), self._lookup.end)
+            return True
+        looked_up.hear(told)
+        if looked_up.new and not looked_up.done:
+            return True
+        self._lookup = None
+        if looked_up.new:
+            if looked_up.owes:
+                self._probes.see(seen.TAKEN_LATE)
+            self._claim(looked_up.told)
+        return False
 
     def _unknown(self) -> tuple[TopicPartition, ...]:
         return tuple(each for each in self._claimed if each not in self._owned)

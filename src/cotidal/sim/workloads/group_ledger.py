@@ -85,7 +85,8 @@ class GroupLedger:
             del holders[key]
         for partition in partitions:
             other = holders.get((group, partition), owner)
-            silent_us = now_us - self._beaten.get((group, other), now_us)
+            # Of one that was never heard nobody knows since when it is to give something up.
+            silent_us = now_us - self._beaten.get((group, other), now_us - KEPT_US)
             if other != owner and silent_us < KEPT_US and not self._may_lose:
                 raise Violation(
                     ONE_OWNER,
