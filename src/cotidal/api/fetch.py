@@ -1,15 +1,17 @@
 """Fetch (key 1), versions 4-18.
 
 KIP-227 sessions, KIP-320 leader epochs, KIP-392 preferred read replicas (from 11 on), KIP-516 topic
-ids (from 13 on), KIP-595 diverging epochs, KIP-98 aborted transactions.
+ids (from 13 on), KIP-595 diverging epochs, KIP-98 aborted transactions, KIP-951 who leads, in the
+answer of who does not (from 16 on).
 
-Not there: who leads now, in the answer of who does not (KIP-951).
+Not there: nothing of the protocol.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from cotidal.api.leaders import Leader
 from cotidal.core.partition.epochs import EpochEnd
 from cotidal.core.partition.follower import Question
 from cotidal.errors import ErrorCode
@@ -24,6 +26,8 @@ from cotidal.messages.rpc.fetch import (
     FetchResponse,
     FetchTopic,
     ForgottenTopic,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
     PartitionData,
     ReplicaState,
 )
@@ -31,12 +35,14 @@ from cotidal.values import NO_BROKER_EPOCH, BrokerEpoch, NodeId, Offset, Uuid
 
 TOPIC_IDS_SINCE: Final = 13
 REPLICA_STATE_SINCE: Final = 15
+LEADERS_TOLD_SINCE: Final = 16
 FOLLOWERS_SERVE_SINCE: Final = 11
 """A consumer that can be sent to a follower may ask one (KIP-392)."""
 REPLICA_VERSION: Final = 17
 """In which nodes of a cluster fetch from each other."""
 
 _new: Final = tuple.__new__
+_NO_LEADER: Final = LeaderIdAndEpoch()
 _NOTHING_ASTRAY: Final = PartitionData()[5:8]
 """No divergence, no other leader, no snapshot."""
 _NOTHING_MORE: Final = FetchPartition()[6:]
@@ -104,9 +110,16 @@ def refused(error: ErrorCode) -> FetchResponse:
     return FetchResponse(error_code=error)
 
 
-def partition_refused(partition: int, error: ErrorCode) -> PartitionData:
+def partition_refused(
+    partition: int, error: ErrorCode, leader: Leader | None = None
+) -> PartitionData:
+    """``leader``: who would not have refused."""
     return PartitionData(
-        partition_index=partition, error_code=error, high_watermark=-1, records=NO_BATCHES
+        partition_index=partition,
+        error_code=error,
+        high_watermark=-1,
+        current_leader=_NO_LEADER if leader is None else LeaderIdAndEpoch(*leader[:2]),
+        records=NO_BATCHES,
     )
 
 
@@ -166,12 +179,18 @@ def partition_nearer(
 
 
 def response(
-    topics: list[tuple[str, Uuid, list[PartitionData]]], *, session_id: int
+    topics: list[tuple[str, Uuid, list[PartitionData]]],
+    session_id: int,
+    leaders: tuple[Leader, ...] = (),
 ) -> FetchResponse:
+    """``leaders``: all that are named in them."""
     responses = tuple(
         [
             _new(FetchableTopicResponse, (name, topic_id, tuple(partitions)))
             for name, topic_id, partitions in topics
         ]
     )
-    return _new(FetchResponse, (0, 0, session_id, responses, ()))
+    points: tuple[NodeEndpoint, ...] = ()
+    if leaders:
+        points = tuple(dict.fromkeys(NodeEndpoint(each.node_id, *each[2:]) for each in leaders))
+    return _new(FetchResponse, (0, 0, session_id, responses, points))

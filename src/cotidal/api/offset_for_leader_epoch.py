@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from cotidal.core.partition.reading import check_leader_epoch
 from cotidal.core.partition.replica import Replica
-from cotidal.errors import ErrorCode
+from cotidal.errors import Refusal
 from cotidal.messages.rpc.offset_for_leader_epoch import EpochEndOffset, OffsetForLeaderPartition
 from cotidal.values import LeaderEpoch
 
 
-def answer_partition(asked: OffsetForLeaderPartition, replica: Replica | None) -> EpochEndOffset:
-    if replica is None:
-        return EpochEndOffset(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, asked.partition)
+def answer_partition(asked: OffsetForLeaderPartition, replica: Replica | Refusal) -> EpochEndOffset:
+    """``replica``: the one that is here, or why there is none."""
+    if isinstance(replica, Refusal):
+        return EpochEndOffset(replica.error, asked.partition)
     refusal = check_leader_epoch(replica, LeaderEpoch(asked.current_leader_epoch))
     if refusal is not None:
         return EpochEndOffset(refusal.error, asked.partition)

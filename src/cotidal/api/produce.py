@@ -1,18 +1,21 @@
 """Produce (key 0), versions 3-13, advertised from 0 (librdkafka drops compression otherwise,
-KAFKA-18659). KIP-98 transactions; KIP-890 from 12 on a partition is added to its transaction by
-the broker; KIP-516 topic ids from 13 on.
+KAFKA-18659). KIP-98 transactions; KIP-951 who leads, in the answer of who does not, from 10 on;
+KIP-890 from 12 on a partition is added to its transaction by the broker; KIP-516 topic ids from 13
+on.
 
 Not there: record-level errors (an invalid batch is refused whole, with the number of the first
-record that is at fault in its sentence); who leads now, in the answer of who does not (KIP-951).
+record that is at fault in its sentence).
 """
 
 from __future__ import annotations
 
 from typing import Final, cast
 
-from cotidal.errors import ErrorCode, Refusal
+from cotidal.api.leaders import Leader
+from cotidal.errors import Refusal
 from cotidal.messages.rpc.produce import (
     LeaderIdAndEpoch,
+    NodeEndpoint,
     PartitionProduceResponse,
     ProduceResponse,
     TopicProduceResponse,
@@ -20,6 +23,7 @@ from cotidal.messages.rpc.produce import (
 from cotidal.values import Offset, Uuid, WallMillis
 
 TOPIC_IDS_SINCE: Final = 13
+LEADERS_TOLD_SINCE: Final = 10
 ACKS_ALLOWED: Final = (-1, 0, 1)
 
 _NO_LEADER: Final = LeaderIdAndEpoch()
@@ -27,13 +31,10 @@ _new: Final = tuple.__new__
 """Makes a NamedTuple in half the time that calling its class takes."""
 
 
-def unknown_topic(version: int) -> Refusal:
-    if version >= TOPIC_IDS_SINCE:
-        return Refusal(ErrorCode.UNKNOWN_TOPIC_ID)
-    return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-
-
-def partition_refused(partition: int, refusal: Refusal) -> PartitionProduceResponse:
+def partition_refused(
+    partition: int, refusal: Refusal, leader: Leader | None = None
+) -> PartitionProduceResponse:
+    """``leader``: who would not have refused."""
     return PartitionProduceResponse(
         partition_index=partition,
         error_code=refusal.error,
@@ -41,6 +42,7 @@ def partition_refused(partition: int, refusal: Refusal) -> PartitionProduceRespo
         log_append_time_ms=-1,
         log_start_offset=-1,
         error_message=refusal.text,
+        current_leader=_NO_LEADER if leader is None else LeaderIdAndEpoch(*leader[:2]),
     )
 
 
@@ -53,10 +55,14 @@ def partition_written(
 
 def response(
     topics: list[tuple[str, Uuid, list[int | PartitionProduceResponse]]],
+    leaders: tuple[Leader, ...] = (),
 ) -> ProduceResponse:
-    """Every place filled."""
+    """Every place filled. ``leaders``: all that are named in them."""
     answered = []
     for name, topic_id, partitions in topics:
         filled = cast("list[PartitionProduceResponse]", partitions)
         answered.append(_new(TopicProduceResponse, (name, topic_id, tuple(filled))))
-    return _new(ProduceResponse, (tuple(answered), 0, ()))
+    points: tuple[NodeEndpoint, ...] = ()
+    if leaders:
+        points = tuple(dict.fromkeys(NodeEndpoint(each.node_id, *each[2:]) for each in leaders))
+    return _new(ProduceResponse, (tuple(answered), 0, points))

@@ -11,14 +11,16 @@ from __future__ import annotations
 from typing import Final
 
 from cotidal.api import produce as api
+from cotidal.api.leaders import MISDIRECTED, Leader
 from cotidal.core.partition.effects import CompleteAcks, EndMoved, LeadershipLost
 from cotidal.core.partition.leader import acks_outcome
 from cotidal.errors import ErrorCode, Refusal
 from cotidal.messages.rpc.produce import PartitionProduceResponse
 from cotidal.node.connections import Slot
 from cotidal.node.hosting import Hosted, Waiting
+from cotidal.node.redirects import leader_of
 from cotidal.node.state import NodeState
-from cotidal.values import NO_TIMESTAMP, Millis, Uuid
+from cotidal.values import NO_TIMESTAMP, Millis, TopicPartition, Uuid
 
 SWEEP_INTERVAL_MS: Final = 100
 """How late a Produce may time out: one sweep over the parked ones instead of a timer for each."""
@@ -28,7 +30,16 @@ NEVER: Final = Millis(1 << 62)
 class PendingProduce:
     """A Produce with partitions that are not answered yet. Its records are not kept with it."""
 
-    __slots__ = ("_parked", "came", "deadline", "missing", "slot", "timeout_ms", "topics")
+    __slots__ = (
+        "_parked",
+        "came",
+        "deadline",
+        "leaders",
+        "missing",
+        "slot",
+        "timeout_ms",
+        "topics",
+    )
 
     def __init__(
         self,
@@ -47,6 +58,8 @@ class PendingProduce:
         self.missing = 0
         self.topics: list[tuple[str, Uuid, list[int | PartitionProduceResponse]]] = []
         """In the shape of the request: each partition's number, or its answer."""
+        self.leaders: tuple[Leader, ...] = ()
+        """Whom the answer names."""
 
     def forget(self) -> None:
         """Its records are written all the same; nobody waits for the answer."""
@@ -89,7 +102,8 @@ def on_unserved(state: NodeState, hosted: Hosted, lost: LeadershipLost) -> None:
     if hosted.replica.offline_reason is not None:
         refusal = Refusal(ErrorCode.KAFKA_STORAGE_ERROR, hosted.replica.offline_reason)
     for waiting in (*hosted.until_written.take_all(), *hosted.until_committed.take_all()):
-        _fill(state, waiting, api.partition_refused(hosted.replica.partition.partition, refusal))
+        refused = refuse(state, waiting.pending, hosted.replica.partition, refusal)
+        _fill(state, waiting, refused)
     marking, hosted.marking = hosted.marking, []
     for each in marking:
         each.done(refusal.error)
@@ -153,7 +167,20 @@ def _fill(state: NodeState, waiting: Waiting, result: PartitionProduceResponse) 
         answer(state, pending)
 
 
+def refuse(
+    state: NodeState, pending: PendingProduce, partition: TopicPartition, refusal: Refusal
+) -> PartitionProduceResponse:
+    """A client that is wrong here is told where it would be right."""
+    slot = pending.slot
+    leader = None
+    if refusal.error in MISDIRECTED and slot.request.api_version >= api.LEADERS_TOLD_SINCE:
+        leader = leader_of(state, partition, slot.connection.listener)
+        if leader is not None:
+            pending.leaders += (leader,)
+    return api.partition_refused(partition.partition, refusal, leader)
+
+
 def answer(state: NodeState, pending: PendingProduce) -> None:
     state.parked_produces.pop(pending, None)
     slot = pending.slot
-    slot.connection.answer(slot, api.response(pending.topics), state.out)
+    slot.connection.answer(slot, api.response(pending.topics, pending.leaders), state.out)

@@ -21,6 +21,7 @@ from cotidal.node.connections import Slot
 from cotidal.node.effects import AdvanceStart, SaveEpochs
 from cotidal.node.events import StartMoved
 from cotidal.node.hosting import Hosted
+from cotidal.node.redirects import not_here
 from cotidal.node.state import NodeState
 from cotidal.values import Millis, Offset, TopicPartition
 
@@ -55,10 +56,10 @@ def begin(state: NodeState, slot: Slot, request: DeleteRecordsRequest) -> None:
         pending.results.append(results)
         for position, asked in enumerate(topic.partitions):
             index = asked.partition_index
-            hosted = state.hosted.get(TopicPartition(topic.name, index))
+            place = TopicPartition(topic.name, index)
+            hosted = state.hosted.get(place)
             if hosted is None:
-                unknown = Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-                results.append(api.partition_refused(index, unknown))
+                results.append(api.partition_refused(index, not_here(state, place)))
                 continue
             state.tally.partition_events += 1
             start = admit_delete(hosted.replica, Offset(asked.offset))

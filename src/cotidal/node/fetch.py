@@ -21,6 +21,7 @@ import heapq
 from typing import Final, NamedTuple, TypeAlias
 
 from cotidal.api import fetch as api
+from cotidal.api.leaders import MISDIRECTED, Leader
 from cotidal.core.partition.leader import FollowerFetched, on_follower_fetched
 from cotidal.core.partition.nearest import select_read_replica
 from cotidal.core.partition.reading import (
@@ -40,6 +41,7 @@ from cotidal.node.effects import Read, Want
 from cotidal.node.events import ReadDone
 from cotidal.node.hosting import Hosted
 from cotidal.node.partition_effects import move
+from cotidal.node.redirects import leader_of, not_here
 from cotidal.node.sessions import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
@@ -109,6 +111,7 @@ class PendingFetch:
         "incremental",
         "is_level",
         "isolation_level",
+        "leaders",
         "max_bytes",
         "min_bytes",
         "missing_bytes",
@@ -143,6 +146,8 @@ class PendingFetch:
         """Of a follower that had everything when this was last looked at."""
         self.reading: list[int] = []
         """Positions in ``asked`` of the wants that the disk is reading."""
+        self.leaders: tuple[Leader, ...] = ()
+        """Whom the answer names, as the ones to ask."""
         self.answered = False
 
     def forget(self) -> None:
@@ -363,9 +368,10 @@ def _admit(
         if known is None:
             return None, Refusal(ErrorCode.UNKNOWN_TOPIC_ID)
         name = known
-    hosted = state.hosted.get(_new(TopicPartition, (name, fetched.partition)))
+    place = _new(TopicPartition, (name, fetched.partition))
+    hosted = state.hosted.get(place)
     if hosted is None:
-        return None, Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return None, not_here(state, place)
     if pending.replica is not None:
         return hosted, admit_replica_fetch(
             hosted.replica,
@@ -436,7 +442,9 @@ def _answer(
         has_data = bool(data.get(position))
         if pending.incremental and not has_data and _is_old(asked):
             continue
-        told = _partition_data(asked, data.get(position, b""), aborted.get(position))
+        told = _partition_data(
+            state, pending, asked, data.get(position, b""), aborted.get(position)
+        )
         fetched.told_high_watermark = Offset(told.high_watermark)
         fetched.told_start = Offset(told.log_start_offset)
         fetched.told_error = told.error_code != 0
@@ -460,7 +468,7 @@ def _answer(
         quotas.on_fetched(state, pending.slot.connection, sum(map(len, data.values())))
     pending.slot.connection.answer(
         pending.slot,
-        api.response(topics, session_id=0 if session is None else session.id),
+        api.response(topics, 0 if session is None else session.id, pending.leaders),
         state.out,
     )
 
@@ -491,6 +499,8 @@ def _is_old(asked: Asked) -> bool:
 
 
 def _partition_data(
+    state: NodeState,
+    pending: PendingFetch,
     asked: Asked,
     data: bytes | memoryview | str,
     aborted: tuple[AbortedTransaction, ...] | None,
@@ -500,7 +510,8 @@ def _partition_data(
     if isinstance(data, str):
         return api.partition_refused(partition, ErrorCode.KAFKA_STORAGE_ERROR)
     if isinstance(verdict, Refusal):
-        return api.partition_refused(partition, verdict.error)
+        leader = _leader_instead(state, pending, asked, verdict.error)
+        return api.partition_refused(partition, verdict.error, leader)
     marks = asked.marks
     if isinstance(verdict, Diverged):
         return api.partition_diverged(
@@ -526,6 +537,22 @@ def _partition_data(
         data=data,
         aborted=aborted,
     )
+
+
+def _leader_instead(
+    state: NodeState, pending: PendingFetch, asked: Asked, error: ErrorCode
+) -> Leader | None:
+    """Whom a client that is wrong here should have asked (KIP-951)."""
+    version = pending.slot.request.api_version
+    if error not in MISDIRECTED or version < api.LEADERS_TOLD_SINCE:
+        return None
+    topic = asked.fetched.topic
+    name = state.controller.committed.topic_names.get(topic.topic_id, topic.name)
+    place = TopicPartition(name, asked.fetched.partition)
+    leader = leader_of(state, place, pending.slot.connection.listener)
+    if leader is not None:
+        pending.leaders += (leader,)
+    return leader
 
 
 def _reply_error(state: NodeState, slot: Slot, error: ErrorCode) -> None:

@@ -13,6 +13,7 @@ from cotidal.messages.rpc.write_txn_markers import WriteTxnMarkersRequest
 from cotidal.node import coordinators, produce
 from cotidal.node.connections import Slot
 from cotidal.node.partition_effects import on_fault
+from cotidal.node.redirects import not_here
 from cotidal.node.state import NodeState
 from cotidal.values import Offset, TopicPartition
 
@@ -75,7 +76,7 @@ def begin(state: NodeState, slot: Slot, request: WriteTxnMarkersRequest) -> None
 def _admit(state: NodeState, partition: TopicPartition, ask: MarkerAsk) -> Admitted | Refusal:
     hosted = state.hosted.get(partition)
     if hosted is None:
-        return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return not_here(state, partition)
     state.tally.partition_events += 1
     try:
         verdict = admit_marker(hosted.replica, ask, state.wall)

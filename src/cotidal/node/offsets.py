@@ -26,6 +26,7 @@ from cotidal.node.connections import Slot
 from cotidal.node.effects import FindTime
 from cotidal.node.events import TimeFound
 from cotidal.node.hosting import Hosted
+from cotidal.node.redirects import not_here
 from cotidal.node.state import NodeState
 from cotidal.values import LeaderEpoch, Offset, TopicPartition, WallMillis
 
@@ -57,9 +58,9 @@ def begin_list(state: NodeState, slot: Slot, request: ListOffsetsRequest) -> Non
         results: list[ListOffsetsPartitionResponse | None] = []
         pending.results.append(results)
         for position, asked in enumerate(topic.partitions):
-            hosted = state.hosted.get(TopicPartition(topic.name, asked.partition_index))
-            wait = TimeWait(pending, topic_position, position, hosted)
-            results.append(_list_partition(state, hosted, asked, request, wait))
+            place = TopicPartition(topic.name, asked.partition_index)
+            wait = TimeWait(pending, topic_position, position, state.hosted.get(place))
+            results.append(_list_partition(state, place, asked, request, wait))
             pending.missing += results[-1] is None
     if not pending.missing:
         _answer_list(state, pending)
@@ -67,17 +68,17 @@ def begin_list(state: NodeState, slot: Slot, request: ListOffsetsRequest) -> Non
 
 def _list_partition(
     state: NodeState,
-    hosted: Hosted | None,
+    place: TopicPartition,
     asked: ListOffsetsPartition,
     request: ListOffsetsRequest,
     wait: TimeWait,
 ) -> ListOffsetsPartitionResponse | None:
     """The answer, or None when the disk must be asked."""
     version = wait.pending.slot.request.api_version
-    index = asked.partition_index
+    index, hosted = asked.partition_index, wait.hosted
     refusal = list_api.refused_timestamp(asked.timestamp, version)
     if refusal is None and hosted is None:
-        refusal = Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        refusal = not_here(state, place)
     if refusal is None and hosted is not None:
         refusal = check_leader_epoch(
             hosted.replica,
@@ -133,8 +134,9 @@ def begin_epoch_ends(state: NodeState, slot: Slot, request: OffsetForLeaderEpoch
     for topic in request.topics:
         ends = []
         for asked in topic.partitions:
-            hosted = state.hosted.get(TopicPartition(topic.topic, asked.partition))
-            replica = None if hosted is None else hosted.replica
+            place = TopicPartition(topic.topic, asked.partition)
+            hosted = state.hosted.get(place)
+            replica = not_here(state, place) if hosted is None else hosted.replica
             ends.append(epoch_api.answer_partition(asked, replica))
         topics.append(OffsetForLeaderTopicResult(topic.topic, tuple(ends)))
     slot.connection.answer(slot, OffsetForLeaderEpochResponse(topics=tuple(topics)), state.out)

@@ -32,12 +32,13 @@ from cotidal.messages.rpc.produce import (
     ProduceRequest,
 )
 from cotidal.node import fetchers
-from cotidal.node.acks import PendingProduce, answer, on_progress
+from cotidal.node.acks import PendingProduce, answer, on_progress, refuse
 from cotidal.node.connections import Connection, Slot
 from cotidal.node.effects import Append, CloseConnection, SaveProducers
 from cotidal.node.events import Appended
 from cotidal.node.hosting import Hosted, Waiting
 from cotidal.node.partition_effects import obey, on_fault, wake_fetches, wake_replica_fetches
+from cotidal.node.redirects import not_here
 from cotidal.node.state import NodeState
 from cotidal.values import NO_TIMESTAMP, Millis, Offset, TopicPartition, Uuid, WallMillis
 
@@ -76,10 +77,11 @@ def begin(
         results: list[int | PartitionProduceResponse] = []
         pending.topics.append((topic.name, topic.topic_id, results))
         for position, written in enumerate(topic.partition_data):
-            hosted = state.hosted.get(_new(TopicPartition, (name, written.partition_index)))
-            verdict = _admit(state, hosted, written, acks, version, wall, verified)
+            place = _new(TopicPartition, (name, written.partition_index))
+            hosted = state.hosted.get(place)
+            verdict = _admit(state, place, hosted, written, acks, version, wall, verified)
             if isinstance(verdict, Refusal):
-                results.append(api.partition_refused(written.partition_index, verdict))
+                results.append(refuse(state, pending, place, verdict))
                 continue
             assert hosted is not None
             replica = hosted.replica
@@ -122,8 +124,9 @@ def begin_unacknowledged(
     for topic in request.topic_data:
         name = topic_name(state, topic.name, topic.topic_id, version)
         for written in topic.partition_data:
-            hosted = state.hosted.get(_new(TopicPartition, (name, written.partition_index)))
-            verdict = _admit(state, hosted, written, 0, version, connection.wall)
+            place = _new(TopicPartition, (name, written.partition_index))
+            hosted = state.hosted.get(place)
+            verdict = _admit(state, place, hosted, written, 0, version, connection.wall)
             if isinstance(verdict, Refusal):
                 state.out.append(CloseConnection(connection.id, f"acks=0: {verdict.text}"))
                 return
@@ -177,6 +180,7 @@ def topic_name(state: NodeState, name: str, topic_id: Uuid, version: int) -> str
 
 def _admit(
     state: NodeState,
+    place: TopicPartition,
     hosted: Hosted | None,
     written: PartitionProduceData,
     acks: int,
@@ -184,10 +188,10 @@ def _admit(
     wall: WallMillis,
     verified: Verified | None = None,
 ) -> Admitted | Refusal:
+    if hosted is None:
+        return not_here(state, place, by_id=version >= api.TOPIC_IDS_SINCE)
     if acks not in api.ACKS_ALLOWED:
         return Refusal(ErrorCode.INVALID_REQUIRED_ACKS)
-    if hosted is None:
-        return api.unknown_topic(version)
     if hosted.coordinated:  # its coordinator would not know of it
         topic = hosted.replica.partition.topic
         return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, f"only coordinators write to {topic}")
