@@ -11,7 +11,12 @@ from cotidal.core.cluster.registered import Endpoint
 from cotidal.core.partition.progress import NEVER, Progress
 from cotidal.errors import ErrorCode
 from cotidal.messages.records.metadata import PartitionChangeRecord
-from cotidal.messages.rpc import delete_records, list_offsets, offset_for_leader_epoch
+from cotidal.messages.rpc import (
+    delete_records,
+    list_offsets,
+    offset_for_leader_epoch,
+    write_txn_markers,
+)
 from cotidal.messages.rpc.fetch import LeaderIdAndEpoch, NodeEndpoint
 from cotidal.node import doubts
 from cotidal.node.publishing import publish
@@ -123,6 +128,10 @@ def test_a_leader_of_several_is_named_once(node: LoneNode) -> None:
     leaders = [tuple(each.current_leader) for each in reply.responses[0].partition_responses]
     assert leaders == [tuple(LED_THERE)] * 2
     assert len(reply.node_endpoints) == 1
+    node.node._state.hosted.clear()
+    fetched = ask_to_read(node, 0, 1)
+    assert [each.current_leader for each in fetched.responses[0].partitions] == [LED_THERE] * 2
+    assert fetched.node_endpoints == (THERE,)
 
 
 def test_whoever_is_late_is_told_the_epoch(node: LoneNode) -> None:
@@ -209,6 +218,13 @@ def test_a_topic_id_that_nobody_knows_is_told_apart_from_a_missing_partition(
     assert error(Uuid(bytes(15) + b"\x07")) == ErrorCode.UNKNOWN_TOPIC_ID
 
 
+def test_where_nothing_can_be_written_it_does_not_matter_how(node: LoneNode) -> None:
+    key, _, request = produce(b"x", partition=2)
+    reply = node.ask(key, 12, request._replace(acks=5))
+    error = reply.responses[0].partition_responses[0].error_code
+    assert error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
 def test_whoever_asks_for_ends_or_deletes_where_no_replica_is_looks_for_the_leader(
     node: LoneNode,
 ) -> None:
@@ -225,3 +241,7 @@ def test_whoever_asks_for_ends_or_deletes_where_no_replica_is_looks_for_the_lead
     )
     deleted = node.ask(21, 2, delete_records.DeleteRecordsRequest(topics=(gone,)))
     assert deleted.topics[0].partitions[0].error_code == WRONG
+    ended_there = write_txn_markers.WritableTxnMarkerTopic("orders", (1,))
+    marker = write_txn_markers.WritableTxnMarker(7, 0, True, (ended_there,))
+    marked = node.ask(27, 1, write_txn_markers.WriteTxnMarkersRequest(markers=(marker,)))
+    assert marked.markers[0].topics[0].partitions[0].error_code == WRONG

@@ -12,7 +12,7 @@ from cotidal.api.leaders import Leader
 from cotidal.errors import ErrorCode, Refusal
 from cotidal.node import doubts
 from cotidal.node.state import NodeState
-from cotidal.values import NO_NODE, TopicPartition
+from cotidal.values import TopicPartition
 
 
 def not_here(state: NodeState, partition: TopicPartition, *, by_id: bool = False) -> Refusal:
@@ -30,7 +30,7 @@ def leader_of(state: NodeState, partition: TopicPartition, listener: str) -> Lea
     """None if there is none, or none that can be reached through the listener just now."""
     image = state.controller.committed
     told = image.partition(*partition)
-    if told is None or told.leader == NO_NODE or doubts.is_doubted(state, told.leader):
+    if told is None or doubts.is_doubted(state, told.leader):
         return None
     broker = image.brokers.get(told.leader)
     endpoint = None if broker is None or broker.fenced else broker.endpoint(listener)
