@@ -163,11 +163,20 @@ class ErrorCode(IntEnum):
     SHARE_SESSION_LIMIT_REACHED = 133
 
 
+class RecordFault(NamedTuple):
+    """A record because of which its batch is refused."""
+
+    number: int
+    """In the batch, from 0."""
+    sentence: str
+
+
 class Refusal(NamedTuple):
     """Why a request was not carried out. ``message`` None: the table's text is enough."""
 
     error: ErrorCode
     message: str | None = None
+    records: tuple[RecordFault, ...] = ()
 
     @property
     def text(self) -> str:

@@ -33,6 +33,10 @@ STRANGERS_TOLD_MAX: Final = 8
 """Nodes of other clusters of which a controller's journal tells: somebody may make up a new cluster
 with every request."""
 
+RECORD_FAULTS_MAX: Final = 1_000
+"""Records of a refused batch that are told one by one, with a sentence each: an answer of 100 KB. A
+batch of empty records without keys has some 150,000 to a megabyte."""
+
 COORDINATOR_HELD_MAX: Final = 1_000
 """Questions that wait for one coordinator to load its log; the rest is refused at once."""
 

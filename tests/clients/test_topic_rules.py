@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
+from confluent_kafka import KafkaError, Message
 
 from cotidal.errors import ErrorCode
 from tests.clients.confluent import Confluent
@@ -23,6 +24,26 @@ def test_compacted_topic_takes_records_with_a_key_only(
     if client.name != "aiokafka":  # which does not know this code, and calls it unknown
         assert refused.value.code == ErrorCode.INVALID_RECORD
     assert client.write(topic, 0, [Sent(b"k", b"v")], codec="none", acks=acks) == [0]
+
+
+def test_of_a_batch_that_is_refused_the_client_tells_which_record_is_at_fault(
+    topic: str, confluent: Confluent
+) -> None:
+    confluent.create_topic(topic, configs={"cleanup.policy": "compact"})
+    producer = confluent.producer(**{"linger.ms": 300})
+    told: dict[bytes | None, int] = {}
+
+    def on_delivery(error: KafkaError | None, message: Message) -> None:
+        assert error is not None, "none of them is written"
+        told[message.value()] = error.code()
+
+    # librdkafka looks at them only where there are two.
+    for key, value in ((b"k", b"good"), (None, b"bad"), (None, b"bad too"), (b"l", b"good too")):
+        producer.produce(topic, value, key, partition=0, on_delivery=on_delivery)
+    assert producer.flush(PATIENCE_SECONDS) == 0
+    different = KafkaError._INVALID_DIFFERENT_RECORD
+    assert {told[b"bad"], told[b"bad too"]} == {ErrorCode.INVALID_RECORD}
+    assert {told[b"good"], told[b"good too"]} == {different}
 
 
 def test_record_that_is_too_old_is_refused(client: Client, topic: str) -> None:

@@ -9,7 +9,9 @@ from cotidal.errors import ErrorCode
 from cotidal.messages.batch import Batches
 from cotidal.values import TopicPartition
 from cotidal.wire.batch import read_batches, read_header
+from cotidal.wire.codec import decode_response
 from cotidal.wire.compression import Compression
+from cotidal.wire.frames import read_response_header, response_buffers
 from cotidal.wire.records import Record, build_batch
 from lone_node import WALL, LoneNode
 
@@ -29,6 +31,7 @@ def test_compacted_topic_refuses_records_without_a_key() -> None:
     refused = ask(node, "kept", sent(Record(b"k", b"v"), Record(None, b"v")))
     assert refused.error_code == ErrorCode.INVALID_RECORD
     assert refused.error_message == "record 1 of the batch has no key, and the topic is compacted"
+    assert [tuple(each) for each in refused.record_errors] == [(1, refused.error_message)]
     assert ask(node, "kept", sent(Record(b"k", b"v"))).base_offset == 0
     assert ask(node, "orders", sent(Record(None, b"v"))).error_code == 0
 
@@ -64,6 +67,34 @@ def test_record_that_is_too_old_is_refused_unless_the_log_gives_the_time() -> No
     assert ask(node, "orders", old).error_code == 0
     new = sent(Record(None, b"v", timestamp=WALL + node.now))
     assert ask(node, "young", new).error_code == 0
+
+
+def test_record_that_is_ahead_of_the_clock_is_named() -> None:
+    node = node_with()
+    create(node, "present", message_timestamp_after_max_ms="1000")
+    now = WALL + node.now
+    sentence = (
+        f"the timestamp {now + 5_000} of record 1 is more than"
+        " message.timestamp.after.max.ms=1000 ahead of the clock"
+    )
+    ahead = sent(Record(None, b"v", timestamp=now), Record(None, b"v", timestamp=now + 5_000))
+    refused = ask(node, "present", ahead)
+    assert refused.error_code == ErrorCode.INVALID_TIMESTAMP
+    assert refused.error_message == sentence
+    assert [tuple(each) for each in refused.record_errors] == [(1, sentence)]
+
+
+def test_versions_without_room_for_records_are_told_the_error_alone() -> None:
+    node = node_with()
+    create(node, "kept", cleanup_policy="compact")
+    key, _, request = produce(topic="kept", records=sent(Record(None, b"v")))
+    for version, told in ((7, 0), (8, 1)):
+        refused = node.ask(key, version, request).responses[0].partition_responses[0]
+        assert refused.error_code == ErrorCode.INVALID_RECORD
+        frame = b"".join(map(bytes, response_buffers(key, version, 1, node.replies[-1].message)))
+        _, position = read_response_header(frame[4:], key, version)
+        read = decode_response(key, version, frame[4:], position)
+        assert len(read.responses[0].partition_responses[0].record_errors) == told
 
 
 def test_batches_are_stored_in_the_compression_of_the_topic() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cotidal.errors import ErrorCode, Refusal
+from cotidal.limits import RECORD_FAULTS_MAX
 from cotidal.messages.batch import Batches, RecordRules
 from cotidal.values import WallMillis
 from cotidal.wire.batch import crc32c, read_batches
@@ -45,6 +46,34 @@ def test_record_that_is_too_old_is_named() -> None:
     assert isinstance(refused, Refusal)
     assert refused.error is ErrorCode.INVALID_TIMESTAMP
     assert "record 1" in refused.text
+
+
+def test_every_record_at_fault_is_told_and_a_wrong_time_decides_the_error() -> None:
+    given = batches(
+        Record(None, b"x", timestamp=NOW),
+        Record(b"k", b"x", timestamp=NOW),
+        Record(b"k", b"x", timestamp=NOW - 11),
+        Record(b"k", b"x", timestamp=NOW + 21),
+        Record(None, b"x", timestamp=NOW + 21),
+    )
+    rules = RecordRules(needs_keys=True, timestamp_before_max_ms=10, timestamp_after_max_ms=20)
+    refused = inspected(given, rules, NOW)
+    assert isinstance(refused, Refusal)
+    assert [fault.number for fault in refused.records] == [0, 2, 3, 4]
+    assert refused.error is ErrorCode.INVALID_TIMESTAMP
+    assert refused.message == refused.records[1].sentence
+    assert refused.records[1].sentence.endswith("before.max.ms=10 behind the clock")
+    assert refused.records[2].sentence.endswith("after.max.ms=20 ahead of the clock")
+    assert "no key" in refused.records[0].sentence
+    assert "no key" in refused.records[3].sentence
+
+
+def test_no_more_records_are_told_than_the_bound() -> None:
+    refused = inspected(
+        batches(*[Record(None, b"")] * (RECORD_FAULTS_MAX + 5)), RecordRules(needs_keys=True), NOW
+    )
+    assert isinstance(refused, Refusal)
+    assert len(refused.records) == RECORD_FAULTS_MAX
 
 
 def test_record_without_a_time_is_not_too_old() -> None:

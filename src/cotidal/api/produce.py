@@ -1,10 +1,9 @@
 """Produce (key 0), versions 3-13, advertised from 0 (librdkafka drops compression otherwise,
 KAFKA-18659). KIP-98 transactions; KIP-951 who leads, in the answer of who does not, from 10 on;
 KIP-890 from 12 on a partition is added to its transaction by the broker; KIP-516 topic ids from 13
-on.
+on; KIP-467 which records are at fault, from 8 on.
 
-Not there: record-level errors (an invalid batch is refused whole, with the number of the first
-record that is at fault in its sentence).
+Not there: nothing of the protocol.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from typing import Final, cast
 from cotidal.api.leaders import Leader
 from cotidal.errors import Refusal
 from cotidal.messages.rpc.produce import (
+    BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
     NodeEndpoint,
     PartitionProduceResponse,
@@ -41,6 +41,7 @@ def partition_refused(
         base_offset=-1,
         log_append_time_ms=-1,
         log_start_offset=-1,
+        record_errors=tuple([BatchIndexAndErrorMessage(*each) for each in refusal.records]),
         error_message=refusal.text,
         current_leader=_NO_LEADER if leader is None else LeaderIdAndEpoch(*leader[:2]),
     )

@@ -151,6 +151,8 @@ class RecordRules(NamedTuple):
     """The topic is compacted."""
     timestamp_before_max_ms: int | None = None
     """None: no record is too old, or its time is the broker's."""
+    timestamp_after_max_ms: int | None = None
+    """The same of the future. That is seen in a batch's header; set to find out which record."""
     compression: int | None = None
     """None: as the producer has it."""
 

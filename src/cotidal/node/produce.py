@@ -25,7 +25,7 @@ from cotidal.core.partition.leader import (
 from cotidal.core.partition.replica import on_rolled
 from cotidal.errors import ErrorCode, Refusal
 from cotidal.limits import FETCH_WAIT_MAX_MS
-from cotidal.messages.batch import NO_BATCHES, Batches, Placed, producer_refusal
+from cotidal.messages.batch import NO_BATCHES, Batches, Placed, RecordRules, producer_refusal
 from cotidal.messages.rpc.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
@@ -81,7 +81,8 @@ def begin(
             hosted = state.hosted.get(place)
             verdict = _admit(state, place, hosted, written, acks, version, wall, verified)
             if isinstance(verdict, Refusal):
-                results.append(refuse(state, pending, place, verdict))
+                explained = _explained(state, hosted, written, verdict, wall)
+                results.append(refuse(state, pending, place, explained))
                 continue
             assert hosted is not None
             replica = hosted.replica
@@ -213,6 +214,21 @@ def _admit(
     if refused is not None:
         return refused
     return admit(state, hosted, batches, acks, wall, verified.guards.get(partition))
+
+
+def _explained(
+    state: NodeState,
+    hosted: Hosted | None,
+    written: PartitionProduceData,
+    refusal: Refusal,
+    wall: WallMillis,
+) -> Refusal:
+    """A time in the future shows in a batch's header: which record has it is looked for to tell."""
+    if hosted is None or refusal.error is not ErrorCode.INVALID_TIMESTAMP or refusal.records:
+        return refusal
+    rules = RecordRules(timestamp_after_max_ms=hosted.rules.timestamp_after_max_ms)
+    found = state.inspect(written.records or NO_BATCHES, rules, wall)
+    return found if isinstance(found, Refusal) and found.records else refusal
 
 
 def admit(

@@ -6,7 +6,8 @@ a record may be, or that has a compression of its own. Any other topic takes bat
 
 from __future__ import annotations
 
-from cotidal.errors import ErrorCode, MalformedFrame, Refusal
+from cotidal.errors import ErrorCode, MalformedFrame, RecordFault, Refusal
+from cotidal.limits import RECORD_FAULTS_MAX
 from cotidal.messages.batch import Batches, BatchHeader, RecordRules
 from cotidal.values import NO_TIMESTAMP, WallMillis
 from cotidal.wire.batch import read_batches
@@ -34,21 +35,31 @@ def inspected(batches: Batches, rules: RecordRules, wall: WallMillis) -> Batches
 def _refused(
     header: BatchHeader, spans: list[Span], rules: RecordRules, wall: WallMillis
 ) -> Refusal | None:
-    if rules.needs_keys:
-        for number, span in enumerate(spans):
-            if span[4] is None:
-                return Refusal(
-                    ErrorCode.INVALID_RECORD,
-                    f"record {number} of the batch has no key, and the topic is compacted",
-                )
-    if rules.timestamp_before_max_ms is None:
-        return None
+    """With every record that is at fault, up to a bound. As Kafka: one with a wrong time decides
+    the error."""
+    error, faults = ErrorCode.INVALID_RECORD, []
+    message: str | None = None
     for number, span in enumerate(spans):
-        timestamp = header.base_timestamp + span[2]
-        if timestamp != NO_TIMESTAMP and wall - timestamp > rules.timestamp_before_max_ms:
-            return Refusal(
-                ErrorCode.INVALID_TIMESTAMP,
-                f"the timestamp {timestamp} of record {number} is more than "
-                f"message.timestamp.before.max.ms={rules.timestamp_before_max_ms} behind the clock",
-            )
-    return None
+        sentence = None
+        if rules.needs_keys and span[4] is None:
+            sentence = f"record {number} of the batch has no key, and the topic is compacted"
+        else:
+            sentence = _wrong_time(header.base_timestamp + span[2], number, rules, wall)
+            if sentence is not None and error is ErrorCode.INVALID_RECORD:
+                error, message = ErrorCode.INVALID_TIMESTAMP, sentence
+        if sentence is not None:
+            faults.append(RecordFault(number, sentence))
+            if len(faults) == RECORD_FAULTS_MAX:
+                break
+    return Refusal(error, message or faults[0].sentence, tuple(faults)) if faults else None
+
+
+def _wrong_time(timestamp: int, number: int, rules: RecordRules, wall: WallMillis) -> str | None:
+    before, after = rules.timestamp_before_max_ms, rules.timestamp_after_max_ms
+    if before is not None and timestamp != NO_TIMESTAMP and wall - timestamp > before:
+        bound, side = f"message.timestamp.before.max.ms={before}", "behind"
+    elif after is not None and timestamp - wall > after:
+        bound, side = f"message.timestamp.after.max.ms={after}", "ahead of"
+    else:
+        return None
+    return f"the timestamp {timestamp} of record {number} is more than {bound} {side} the clock"
