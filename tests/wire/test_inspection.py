@@ -51,7 +51,7 @@ def test_record_that_is_too_old_is_named() -> None:
 def test_every_record_at_fault_is_told_and_a_wrong_time_decides_the_error() -> None:
     given = batches(
         Record(None, b"x", timestamp=NOW),
-        Record(b"k", b"x", timestamp=NOW),
+        Record(b"k", b"x", timestamp=NOW + 20),
         Record(b"k", b"x", timestamp=NOW - 11),
         Record(b"k", b"x", timestamp=NOW + 21),
         Record(None, b"x", timestamp=NOW + 21),

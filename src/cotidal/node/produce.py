@@ -224,11 +224,12 @@ def _explained(
     wall: WallMillis,
 ) -> Refusal:
     """A time in the future shows in a batch's header: which record has it is looked for to tell."""
-    if hosted is None or refusal.error is not ErrorCode.INVALID_TIMESTAMP or refusal.records:
+    if refusal.error is not ErrorCode.INVALID_TIMESTAMP:
         return refusal
+    assert hosted is not None
     rules = RecordRules(timestamp_after_max_ms=hosted.rules.timestamp_after_max_ms)
     found = state.inspect(written.records or NO_BATCHES, rules, wall)
-    return found if isinstance(found, Refusal) and found.records else refusal
+    return found if isinstance(found, Refusal) else refusal
 
 
 def admit(
