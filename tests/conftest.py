@@ -1,8 +1,8 @@
 """For all tests: a machine may be busy.
 
 No generated example has to come quickly. A test that starts processes, a browser or Spark and fails
-is run once more; whatever needed that is named at the end of the run, and wants to be looked at.
-What is pure has one try.
+is run once more; whatever needed that is named at the end of the run, with the end of what it said
+the first time, and wants to be looked at. What is pure has one try.
 
 Where several workers share the tests out (`--dist loadgroup`), those of one file stay together, so
 that what a file starts is started once; so do all that share Spark's session, or a browser.
@@ -24,6 +24,8 @@ REAL: Final = (
     *("interop", "processes", "spark", "testing"),
 )
 """Rooms whose tests share the machine with what they start."""
+LINES_TOLD: Final = 30
+"""Of a first try that failed."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -38,3 +40,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.get_closest_marker("xdist_group") is None:
             shares_spark = "spark" in getattr(item, "fixturenames", ())
             item.add_marker(pytest.mark.xdist_group("spark" if shares_spark else str(path)))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """A second try may pass, or fail because of the first."""
+    failed = terminalreporter.stats.get("rerun", ())
+    if failed:
+        terminalreporter.section("first tries that failed")
+    for report in failed:
+        terminalreporter.write_line(f"{report.nodeid}, {report.when}", bold=True)
+        for line in report.longreprtext.splitlines()[-LINES_TOLD:]:
+            terminalreporter.write_line(f"  {line}")

@@ -48,13 +48,12 @@ def values(bootstrap: str, topic: str, level: str) -> list[bytes]:
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_batches_are_written_once_and_read_committed(cluster: Trio, codec: str) -> None:
+def test_batches_are_written_once_and_read_committed(cluster: Trio, topic: str, codec: str) -> None:
     from cotidal.spark.failures import DifferentBatch
     from cotidal.spark.memory import fence, settle
     from cotidal.spark.options import parse_sink
     from cotidal.spark.sink import write_task
 
-    topic = f"spark-{codec}"
     with Client(cluster.bootstrap) as client:
         create_topic(client, topic, partitions=3, replication_factor=3, configs={})
     options = parse_sink(
