@@ -11,14 +11,14 @@ from __future__ import annotations
 from typing import Final
 
 from cotidal.api import produce as api
-from cotidal.api.leaders import MISDIRECTED, Leader
+from cotidal.api.leaders import Leader
 from cotidal.core.partition.effects import CompleteAcks, EndMoved, LeadershipLost
 from cotidal.core.partition.leader import acks_outcome
 from cotidal.errors import ErrorCode, Refusal
 from cotidal.messages.rpc.produce import PartitionProduceResponse
 from cotidal.node.connections import Slot
 from cotidal.node.hosting import Hosted, Waiting
-from cotidal.node.redirects import leader_of
+from cotidal.node.redirects import leader_instead
 from cotidal.node.state import NodeState
 from cotidal.values import NO_TIMESTAMP, Millis, TopicPartition, Uuid
 
@@ -170,13 +170,10 @@ def _fill(state: NodeState, waiting: Waiting, result: PartitionProduceResponse) 
 def refuse(
     state: NodeState, pending: PendingProduce, partition: TopicPartition, refusal: Refusal
 ) -> PartitionProduceResponse:
-    """A client that is wrong here is told where it would be right."""
-    slot = pending.slot
-    leader = None
-    if refusal.error in MISDIRECTED and slot.request.api_version >= api.LEADERS_TOLD_SINCE:
-        leader = leader_of(state, partition, slot.connection.listener)
-        if leader is not None:
-            pending.leaders += (leader,)
+    since = api.LEADERS_TOLD_SINCE
+    leader = leader_instead(state, pending.slot, partition, refusal.error, since=since)
+    if leader is not None:
+        pending.leaders += (leader,)
     return api.partition_refused(partition.partition, refusal, leader)
 
 

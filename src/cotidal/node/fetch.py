@@ -21,7 +21,7 @@ import heapq
 from typing import Final, NamedTuple, TypeAlias
 
 from cotidal.api import fetch as api
-from cotidal.api.leaders import MISDIRECTED, Leader
+from cotidal.api.leaders import Leader
 from cotidal.core.partition.leader import FollowerFetched, on_follower_fetched
 from cotidal.core.partition.nearest import select_read_replica
 from cotidal.core.partition.reading import (
@@ -41,7 +41,7 @@ from cotidal.node.effects import Read, Want
 from cotidal.node.events import ReadDone
 from cotidal.node.hosting import Hosted
 from cotidal.node.partition_effects import move
-from cotidal.node.redirects import leader_of, not_here
+from cotidal.node.redirects import leader_instead, not_here
 from cotidal.node.sessions import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
@@ -510,8 +510,7 @@ def _partition_data(
     if isinstance(data, str):
         return api.partition_refused(partition, ErrorCode.KAFKA_STORAGE_ERROR)
     if isinstance(verdict, Refusal):
-        leader = _leader_instead(state, pending, asked, verdict.error)
-        return api.partition_refused(partition, verdict.error, leader)
+        return _refused(state, pending, asked.fetched, verdict.error)
     marks = asked.marks
     if isinstance(verdict, Diverged):
         return api.partition_diverged(
@@ -539,20 +538,16 @@ def _partition_data(
     )
 
 
-def _leader_instead(
-    state: NodeState, pending: PendingFetch, asked: Asked, error: ErrorCode
-) -> Leader | None:
-    """Whom a client that is wrong here should have asked (KIP-951)."""
-    version = pending.slot.request.api_version
-    if error not in MISDIRECTED or version < api.LEADERS_TOLD_SINCE:
-        return None
-    topic = asked.fetched.topic
-    name = state.controller.committed.topic_names.get(topic.topic_id, topic.name)
-    place = TopicPartition(name, asked.fetched.partition)
-    leader = leader_of(state, place, pending.slot.connection.listener)
+def _refused(
+    state: NodeState, pending: PendingFetch, asked: FetchedPartition, error: ErrorCode
+) -> PartitionData:
+    name = state.controller.committed.topic_names.get(asked.topic.topic_id, asked.topic.name)
+    place = TopicPartition(name, asked.partition)
+    since = api.LEADERS_TOLD_SINCE
+    leader = leader_instead(state, pending.slot, place, error, since=since)
     if leader is not None:
         pending.leaders += (leader,)
-    return leader
+    return api.partition_refused(asked.partition, error, leader)
 
 
 def _reply_error(state: NodeState, slot: Slot, error: ErrorCode) -> None:

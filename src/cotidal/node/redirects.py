@@ -8,9 +8,10 @@ and where it is reached, so that nobody has to ask for metadata first.
 
 from __future__ import annotations
 
-from cotidal.api.leaders import Leader
+from cotidal.api.leaders import MISDIRECTED, Leader
 from cotidal.errors import ErrorCode, Refusal
 from cotidal.node import doubts
+from cotidal.node.connections import Slot
 from cotidal.node.state import NodeState
 from cotidal.values import TopicPartition
 
@@ -26,14 +27,21 @@ def not_here(state: NodeState, partition: TopicPartition, *, by_id: bool = False
     return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
-def leader_of(state: NodeState, partition: TopicPartition, listener: str) -> Leader | None:
-    """None if there is none, or none that can be reached through the listener just now."""
+def leader_instead(
+    state: NodeState, slot: Slot, partition: TopicPartition, error: ErrorCode, *, since: int
+) -> Leader | None:
+    """Whom the client should have asked. None if it was not wrong here, if its version has no room
+    for that (``since``: the first that has), or if it can not reach the leader just now."""
+    if error not in MISDIRECTED or slot.request.api_version < since:
+        return None
     image = state.controller.committed
     told = image.partition(*partition)
     if told is None or doubts.is_doubted(state, told.leader):
         return None
     broker = image.brokers.get(told.leader)
-    endpoint = None if broker is None or broker.fenced else broker.endpoint(listener)
-    if broker is None or endpoint is None:
+    if broker is None or broker.fenced:
+        return None
+    endpoint = broker.endpoint(slot.connection.listener)
+    if endpoint is None:
         return None
     return Leader(told.leader, told.leader_epoch, endpoint.host, endpoint.port, broker.rack)
