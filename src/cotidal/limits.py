@@ -34,8 +34,8 @@ STRANGERS_TOLD_MAX: Final = 8
 with every request."""
 
 RECORD_FAULTS_MAX: Final = 1_000
-"""Records of a refused batch that are told one by one, with a sentence each: an answer of 100 KB. A
-batch of empty records without keys has some 150,000 to a megabyte."""
+"""Records that the answer to a Produce names as those at fault, with a sentence each: 100 KB. A
+megabyte of records without keys has some 150,000."""
 
 COORDINATOR_HELD_MAX: Final = 1_000
 """Questions that wait for one coordinator to load its log; the rest is refused at once."""

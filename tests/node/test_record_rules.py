@@ -6,6 +6,7 @@ from typing import Any
 
 from asking import create, node_with, produce
 from cotidal.errors import ErrorCode
+from cotidal.limits import RECORD_FAULTS_MAX
 from cotidal.messages.batch import Batches
 from cotidal.values import TopicPartition
 from cotidal.wire.batch import read_batches, read_header
@@ -82,6 +83,18 @@ def test_record_that_is_ahead_of_the_clock_is_named() -> None:
     assert refused.error_code == ErrorCode.INVALID_TIMESTAMP
     assert refused.error_message == sentence
     assert [tuple(each) for each in refused.record_errors] == [(1, sentence)]
+
+
+def test_one_answer_names_no_more_records_than_the_bound() -> None:
+    node = node_with()
+    create(node, "kept", partitions=2, cleanup_policy="compact")
+    key, version, request = produce(topic="kept", records=sent(*[Record(None, b"v")] * 700))
+    (topic,) = request.topic_data
+    (data,) = topic.partition_data
+    both = topic._replace(partition_data=(data, data._replace(partition_index=1)))
+    reply = node.ask(key, version, request._replace(topic_data=(both,)))
+    told = [len(each.record_errors) for each in reply.responses[0].partition_responses]
+    assert told == [700, RECORD_FAULTS_MAX - 700]
 
 
 def test_versions_without_room_for_records_are_told_the_error_alone() -> None:

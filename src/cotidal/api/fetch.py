@@ -9,6 +9,7 @@ Not there: nothing of the protocol.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 from cotidal.api.leaders import Leader
@@ -181,7 +182,7 @@ def partition_nearer(
 def response(
     topics: list[tuple[str, Uuid, list[PartitionData]]],
     session_id: int,
-    leaders: tuple[Leader, ...] = (),
+    leaders: Collection[Leader] = (),
 ) -> FetchResponse:
     """``leaders``: all that are named in them."""
     responses = tuple(
@@ -192,5 +193,5 @@ def response(
     )
     points: tuple[NodeEndpoint, ...] = ()
     if leaders:
-        points = tuple(dict.fromkeys(NodeEndpoint(each.node_id, *each[2:]) for each in leaders))
+        points = tuple([NodeEndpoint(each.node_id, *each[2:]) for each in leaders])
     return _new(FetchResponse, (0, 0, session_id, responses, points))

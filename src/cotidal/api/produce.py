@@ -8,10 +8,11 @@ Not there: nothing of the protocol.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final, cast
 
 from cotidal.api.leaders import Leader
-from cotidal.errors import Refusal
+from cotidal.errors import RecordFault, Refusal
 from cotidal.messages.rpc.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
@@ -32,16 +33,19 @@ _new: Final = tuple.__new__
 
 
 def partition_refused(
-    partition: int, refusal: Refusal, leader: Leader | None = None
+    partition: int,
+    refusal: Refusal,
+    faults: tuple[RecordFault, ...] = (),
+    leader: Leader | None = None,
 ) -> PartitionProduceResponse:
-    """``leader``: who would not have refused."""
+    """``faults``: of the refusal, those to be told; ``leader``: who would not have refused."""
     return PartitionProduceResponse(
         partition_index=partition,
         error_code=refusal.error,
         base_offset=-1,
         log_append_time_ms=-1,
         log_start_offset=-1,
-        record_errors=tuple([BatchIndexAndErrorMessage(*each) for each in refusal.records]),
+        record_errors=tuple([BatchIndexAndErrorMessage(*each) for each in faults]),
         error_message=refusal.text,
         current_leader=_NO_LEADER if leader is None else LeaderIdAndEpoch(*leader[:2]),
     )
@@ -56,7 +60,7 @@ def partition_written(
 
 def response(
     topics: list[tuple[str, Uuid, list[int | PartitionProduceResponse]]],
-    leaders: tuple[Leader, ...] = (),
+    leaders: Collection[Leader] = (),
 ) -> ProduceResponse:
     """Every place filled. ``leaders``: all that are named in them."""
     answered = []
@@ -65,5 +69,5 @@ def response(
         answered.append(_new(TopicProduceResponse, (name, topic_id, tuple(filled))))
     points: tuple[NodeEndpoint, ...] = ()
     if leaders:
-        points = tuple(dict.fromkeys(NodeEndpoint(each.node_id, *each[2:]) for each in leaders))
+        points = tuple([NodeEndpoint(each.node_id, *each[2:]) for each in leaders])
     return _new(ProduceResponse, (tuple(answered), 0, points))

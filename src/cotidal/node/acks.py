@@ -15,12 +15,13 @@ from cotidal.api.leaders import Leader
 from cotidal.core.partition.effects import CompleteAcks, EndMoved, LeadershipLost
 from cotidal.core.partition.leader import acks_outcome
 from cotidal.errors import ErrorCode, Refusal
+from cotidal.limits import RECORD_FAULTS_MAX
 from cotidal.messages.rpc.produce import PartitionProduceResponse
 from cotidal.node.connections import Slot
 from cotidal.node.hosting import Hosted, Waiting
 from cotidal.node.redirects import leader_instead
 from cotidal.node.state import NodeState
-from cotidal.values import NO_TIMESTAMP, Millis, TopicPartition, Uuid
+from cotidal.values import NO_TIMESTAMP, Millis, NodeId, TopicPartition, Uuid
 
 SWEEP_INTERVAL_MS: Final = 100
 """How late a Produce may time out: one sweep over the parked ones instead of a timer for each."""
@@ -34,6 +35,7 @@ class PendingProduce:
         "_parked",
         "came",
         "deadline",
+        "faults",
         "leaders",
         "missing",
         "slot",
@@ -58,8 +60,10 @@ class PendingProduce:
         self.missing = 0
         self.topics: list[tuple[str, Uuid, list[int | PartitionProduceResponse]]] = []
         """In the shape of the request: each partition's number, or its answer."""
-        self.leaders: tuple[Leader, ...] = ()
+        self.leaders: dict[NodeId, Leader] = {}
         """Whom the answer names."""
+        self.faults = 0
+        """Records that it names."""
 
     def forget(self) -> None:
         """Its records are written all the same; nobody waits for the answer."""
@@ -170,14 +174,17 @@ def _fill(state: NodeState, waiting: Waiting, result: PartitionProduceResponse) 
 def refuse(
     state: NodeState, pending: PendingProduce, partition: TopicPartition, refusal: Refusal
 ) -> PartitionProduceResponse:
+    """What is told of one partition; all together name so many records and no more."""
     since = api.LEADERS_TOLD_SINCE
     leader = leader_instead(state, pending.slot, partition, refusal.error, since=since)
     if leader is not None:
-        pending.leaders += (leader,)
-    return api.partition_refused(partition.partition, refusal, leader)
+        pending.leaders[leader.node_id] = leader
+    faults = refusal.records[: RECORD_FAULTS_MAX - pending.faults]
+    pending.faults += len(faults)
+    return api.partition_refused(partition.partition, refusal, faults, leader)
 
 
 def answer(state: NodeState, pending: PendingProduce) -> None:
     state.parked_produces.pop(pending, None)
     slot = pending.slot
-    slot.connection.answer(slot, api.response(pending.topics, pending.leaders), state.out)
+    slot.connection.answer(slot, api.response(pending.topics, pending.leaders.values()), state.out)

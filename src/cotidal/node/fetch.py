@@ -146,7 +146,7 @@ class PendingFetch:
         """Of a follower that had everything when this was last looked at."""
         self.reading: list[int] = []
         """Positions in ``asked`` of the wants that the disk is reading."""
-        self.leaders: tuple[Leader, ...] = ()
+        self.leaders: dict[NodeId, Leader] = {}
         """Whom the answer names, as the ones to ask."""
         self.answered = False
 
@@ -468,7 +468,7 @@ def _answer(
         quotas.on_fetched(state, pending.slot.connection, sum(map(len, data.values())))
     pending.slot.connection.answer(
         pending.slot,
-        api.response(topics, 0 if session is None else session.id, pending.leaders),
+        api.response(topics, 0 if session is None else session.id, pending.leaders.values()),
         state.out,
     )
 
@@ -546,7 +546,7 @@ def _refused(
     since = api.LEADERS_TOLD_SINCE
     leader = leader_instead(state, pending.slot, place, error, since=since)
     if leader is not None:
-        pending.leaders += (leader,)
+        pending.leaders[leader.node_id] = leader
     return api.partition_refused(asked.partition, error, leader)
 
 
