@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
@@ -75,7 +76,9 @@ class _Transactional:
         _until_done(self._producer.abort_transaction)
 
     def close(self) -> None:
-        self._producer.flush(0)
+        """One that met something fatal tells it once more; the story has it already."""
+        with suppress(KafkaException):
+            self._producer.flush(0)
 
 
 def _until_done(call: Callable[[float], None]) -> None:

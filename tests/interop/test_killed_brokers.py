@@ -7,7 +7,8 @@ must be what Apache Kafka would tell it. franz-go's chains and Kafka Streams hav
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator
 from functools import partial
 from importlib.metadata import version
 from typing import Final, NamedTuple
@@ -67,6 +68,13 @@ def clients() -> tuple[Client, ...]:
         for writer, transactional in (("writer", False), ("transactions", True))
     ]  # fmt: skip
     return (*python, *node)
+
+
+@pytest.fixture(autouse=True)
+def swept() -> Iterator[None]:
+    """Sockets that clients leave open are found here, and not by some test that comes later."""
+    yield
+    gc.collect()
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # sockets of theirs
