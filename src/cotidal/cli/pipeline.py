@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cotidal.cli.engine import master_option
-from cotidal.cli.table import bytes_text, print_json, print_table, red
+from cotidal.cli.table import bytes_text, counted, print_json, print_table, red
 from cotidal.cli.verb import Failed, Verb, VerbGroup, bootstrap_option, json_option
 
 if TYPE_CHECKING:
@@ -148,12 +148,12 @@ def audit(
     else:
         tell(report)
     if not report.agreed:
-        faults = sum(each.kind.is_fault for each in report.findings)
+        faults = counted(sum(each.kind.is_fault for each in report.findings), "finding")
         raise Failed(
-            f"the replicas do not agree: {faults} findings; a broker that is stopped, its"
+            f"the replicas do not agree: {faults}; a broker that is stopped, its"
             " partition's directory removed and started again fetches it anew"
             if any(each.kind.is_of_replica for each in report.findings)
-            else f"the replicas agree, but not with the receipts: {faults} findings"
+            else f"the replicas agree, but not with the receipts: {faults}"
         )
 
 

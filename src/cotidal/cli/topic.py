@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cotidal.cli.settings_given import parse_settings
-from cotidal.cli.table import list_text, print_json, print_table
+from cotidal.cli.table import counted, list_text, print_json, print_table
 from cotidal.cli.verb import (
     Failed,
     Verb,
@@ -304,7 +304,3 @@ def partitions_json(topic: Topic) -> list[dict[str, object]]:
         }
         for partition in topic.partitions
     ]
-
-
-def counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
