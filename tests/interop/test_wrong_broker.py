@@ -49,18 +49,20 @@ def records() -> Any:
     return read_batches(build_batch([Record(b"k", b"v", timestamp=int(time.time() * 1000))]))
 
 
+def assert_sent_to(leader: Broker, told: Any, endpoints: Any) -> None:
+    assert told.error_code == WRONG
+    assert tuple(told.current_leader) == (leader.node_id, 0)
+    where = (leader.node_id, leader.address.host, leader.address.port)
+    assert [tuple(each)[:3] for each in endpoints] == [where]
+
+
 def test_whoever_writes_is_told_who_leads(astray: Astray) -> None:
     data = produce.PartitionProduceData(0, records())
     asked = produce.TopicProduceData("", astray.topic.topic_id, (data,))
     request = produce.ProduceRequest(None, -1, 1_000, (asked,))
     reply = astray.connection.call(ApiKey.PRODUCE, request, produce.ProduceResponse)
     (told,) = reply.responses[0].partition_responses
-    leader = astray.leader
-    assert told.error_code == WRONG
-    assert tuple(told.current_leader) == (leader.node_id, 0)
-    assert [tuple(each)[:3] for each in reply.node_endpoints] == [
-        (leader.node_id, leader.address.host, leader.address.port)
-    ]
+    assert_sent_to(astray.leader, told, reply.node_endpoints)
 
 
 def test_whoever_reads_is_told_who_leads(astray: Astray) -> None:
@@ -69,12 +71,7 @@ def test_whoever_reads_is_told_who_leads(astray: Astray) -> None:
     request = fetch.FetchRequest(max_wait_ms=100, min_bytes=1, topics=topics)
     reply = astray.connection.call(ApiKey.FETCH, request, fetch.FetchResponse)
     (told,) = reply.responses[0].partitions
-    leader = astray.leader
-    assert told.error_code == WRONG
-    assert tuple(told.current_leader) == (leader.node_id, 0)
-    assert [tuple(each)[:3] for each in reply.node_endpoints] == [
-        (leader.node_id, leader.address.host, leader.address.port)
-    ]
+    assert_sent_to(astray.leader, told, reply.node_endpoints)
 
 
 def test_whoever_asks_otherwise_is_told_to_look_for_the_leader(astray: Astray) -> None:
