@@ -16,6 +16,7 @@ from cotidal.broker.local import (
     Layout,
     client_ports,
     configure,
+    lay_out,
     node_directory,
     numbers,
     ports_beside,
@@ -222,6 +223,22 @@ def test_settings_of_a_cluster_suit_its_size(brokers: int, tmp_path: Path) -> No
         len(config.listeners) for config in configs
     )
     assert len(configs[0].voters) == {2: 2, 3: 3, 4: 3}.get(brokers, 5)
+
+
+@pytest.mark.parametrize("brokers", [1, 3])
+def test_each_broker_is_told_what_to_tell_its_clients(brokers: int, tmp_path: Path) -> None:
+    """Clients that ask a broker for its advertised.listeners find them set."""
+    configs = lay_out(brokers, str(tmp_path), overrides={"broker.rack": "one"})
+    for config in configs:
+        [listener] = [each for each in config.listeners if each.name == "PLAINTEXT"]
+        assert config.settings["advertised.listeners"] == str(listener)
+        assert config.advertised == (listener,)
+
+
+def test_a_broker_whose_listeners_are_given_tells_no_others(tmp_path: Path) -> None:
+    [config] = lay_out(1, str(tmp_path), overrides={"listeners": "PLAINTEXT://127.0.0.1:19099"})
+    assert "advertised.listeners" not in config.settings
+    assert [str(each) for each in config.advertised] == ["PLAINTEXT://127.0.0.1:19099"]
 
 
 def test_controllers_never_listen_where_callers_get_their_ports() -> None:

@@ -46,8 +46,6 @@ def pytest_configure(config):
 NOT_HERE: Final = {
     "test_create_partitions": "places replicas on a broker 0; fails on Kafka too",
     "test_delete_records": "expects one poll to bring what three brokers lead; fails on Kafka too",
-    "test_describe_configs_broker_resource_returns_configs":
-        "reads advertised.listeners as set, which `cotidal up` leaves at its default",
     "test_create_describe_delete_acls": "no authorizer is set; fails on Kafka too",
 }  # fmt: skip
 

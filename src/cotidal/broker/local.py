@@ -27,6 +27,7 @@ from cotidal.broker.storage import (
 )
 from cotidal.log.files import OsFiles
 from cotidal.values import NodeId, uuid_text
+from cotidal.words import counted
 
 DEFAULT_PORT: Final = 9092
 PORTS_TRIED: Final = 100
@@ -59,8 +60,8 @@ class Layout(NamedTuple):
     """That are nothing else."""
 
     def __str__(self) -> str:
-        beside = f" and {_counted(self.controllers, 'controller')}" if self.controllers else ""
-        return _counted(self.brokers, "broker") + beside
+        beside = f" and {counted(self.controllers, 'controller')}" if self.controllers else ""
+        return counted(self.brokers, "broker") + beside
 
     @property
     def options(self) -> str:
@@ -97,7 +98,7 @@ def _configure_one(
 ) -> BrokerConfig:
     own = {"process.roles": "broker,controller", "node.id": "1", "log.dirs": path}
     if "listeners" not in overrides:
-        own["listeners"] = f"PLAINTEXT://localhost:{client_ports(1, port, say)[0]}"
+        own["listeners"] = own["advertised.listeners"] = _for_clients(client_ports(1, port, say)[0])
     return make_config(replication(1) | own | dict(overrides))
 
 
@@ -119,7 +120,8 @@ def configure(
         roles, listeners = [], []
         if number in serving:
             roles.append("broker")
-            listeners.append(f"PLAINTEXT://localhost:{serving[number]}")
+            own["advertised.listeners"] = _for_clients(serving[number])
+            listeners.append(own["advertised.listeners"])
             own["broker.rack"] = f"rack-{number}"
         if number in deciding:
             roles.append("controller")
@@ -131,6 +133,10 @@ def configure(
             own["cotidal.metrics.port"] = str(int(metrics) + place)
         configs.append(make_config(replication(asked.brokers) | dict(overrides) | own))
     return configs
+
+
+def _for_clients(port: int) -> str:
+    return f"PLAINTEXT://localhost:{port}"
 
 
 def numbers(asked: Layout) -> tuple[int, ...]:
@@ -249,10 +255,6 @@ def _holds_several(path: str, held: Layout) -> str:
     return (
         f"{path} holds the data of {held}; run it with {held.options}, or name another with --data"
     )
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 # Ports -----------------------------------------------------------------------------------------

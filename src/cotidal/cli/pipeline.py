@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import click
 
 from cotidal.cli.engine import master_option
-from cotidal.cli.table import bytes_text, counted, print_json, print_table, red
+from cotidal.cli.table import bytes_text, print_json, print_table, red
 from cotidal.cli.verb import Failed, Verb, VerbGroup, bootstrap_option, json_option
+from cotidal.words import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession

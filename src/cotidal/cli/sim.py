@@ -20,6 +20,7 @@ from cotidal.cli.progress import Progress
 from cotidal.cli.serve import serve
 from cotidal.cli.tally import Tally, tally
 from cotidal.cli.verb import Failed, Verb, VerbGroup, json_option
+from cotidal.words import counted
 
 if TYPE_CHECKING:
     from cotidal.sim.campaign import Summary
@@ -158,8 +159,8 @@ def run(
             scripts = [_keep(each, out, quiet=as_json) for each in small]
             again = scripts[0]
     raise Failed(
-        f"{len(found.failures)} of {found.runs} runs broke a promise; see the first again with"
-        f" `cotidal sim replay {again}`"
+        f"{len(found.failures):,} of {counted(found.runs, 'run')} broke a promise; see the first"
+        f" again with `cotidal sim replay {again}`"
     )
 
 
@@ -308,8 +309,8 @@ def _write(found: Shrunk, out: str, *, quiet: bool) -> None:
     if not quiet:
         click.echo(text, nl=False)
         click.echo(
-            f"{found.commands_before} commands became {len(found.script.schedule)} in {found.tries}"
-            f" runs; written to {out}"
+            f"{counted(found.commands_before, 'command')} became {len(found.script.schedule)} in"
+            f" {counted(found.tries, 'run')}; written to {out}"
         )
 
 
@@ -360,7 +361,7 @@ def probes(
     if broken:
         first = broken[0]
         raise Failed(
-            f"{len(broken)} runs broke a promise; see one with"
+            f"{counted(len(broken), 'run')} broke a promise; see one with"
             f" `cotidal sim replay --plan {first.plan} --seed {first.seed}`"
         )
     if few:

@@ -95,7 +95,3 @@ def bold(text: str) -> str:
 
 def red(text: str) -> str:
     return f"\x1b[31m{text}\x1b[0m" if has_colour(sys.stdout) else text
-
-
-def counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

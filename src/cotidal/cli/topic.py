@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cotidal.cli.settings_given import parse_settings
-from cotidal.cli.table import counted, list_text, print_json, print_table
+from cotidal.cli.table import list_text, print_json, print_table
 from cotidal.cli.verb import (
     Failed,
     Verb,
@@ -16,6 +16,7 @@ from cotidal.cli.verb import (
     complete_topic,
     json_option,
 )
+from cotidal.words import counted
 
 if TYPE_CHECKING:
     from cotidal.client.cluster import Cluster

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from cotidal.client.standing import PartitionStanding
 from cotidal.client.status import Status
 from cotidal.values import NodeId
+from cotidal.words import counted
 
 NAMED_MAX: Final = 8
 """Brokers named in one sentence: it is to be read at a glance."""
@@ -53,7 +54,7 @@ def health_of(status: Status) -> Health:
         worst = max(found, key=lambda trouble: trouble.severity is Severity.BAD)
         return Health(worst.severity, worst.sentence, tuple(found))
     brokers, partitions = len(status.brokers), len(status.partitions)
-    text = f"All well: {_counted(brokers, 'broker')}, {_counted(partitions, 'partition')}"
+    text = f"All well: {counted(brokers, 'broker')}, {counted(partitions, 'partition')}"
     return Health(Severity.GOOD, f"{text}{', all in sync' if partitions else ''}.", ())
 
 
@@ -124,7 +125,7 @@ def _first(found: Sequence[PartitionStanding]) -> str:
 
 def _more(found: Sequence[PartitionStanding]) -> str:
     others = len(found) - 1
-    return f" (and {_counted(others, 'more partition')})" if others else ""
+    return f" (and {counted(others, 'more partition')})" if others else ""
 
 
 def _any_of(nodes: Sequence[NodeId], needed: int) -> str:
@@ -141,7 +142,3 @@ def _listed(nodes: Sequence[NodeId], joint: str) -> str:
     if len(nodes) > NAMED_MAX:
         texts.append(f"{len(nodes) - NAMED_MAX} more")
     return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} {joint} {texts[-1]}"
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -17,12 +17,12 @@ from cotidal.console.simulated import NEVER_US, Simulated
 from cotidal.console.tap import SeenWorld
 from cotidal.console.teller import Teller
 from cotidal.console.world import Command, Json, Refused
-from cotidal.core.trace.told import count
 from cotidal.sim.plans import PLANS
 from cotidal.sim.run import Run
 from cotidal.sim.script import Script, of_seed, parse_script, write_script
 from cotidal.sim.trace import Trace
 from cotidal.values import TopicPartition
+from cotidal.words import counted
 
 SCRIPT_MAX = 100_000
 """Characters of a script."""
@@ -184,4 +184,4 @@ class RunWorld(Simulated):
 
 def _ending(lost: int) -> str:
     told = "The run is over, and every promise that was not given up held."
-    return f"{told} Lost: {count(lost, 'acknowledged record')}." if lost else told
+    return f"{told} Lost: {counted(lost, 'acknowledged record')}." if lost else told

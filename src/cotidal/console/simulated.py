@@ -16,7 +16,6 @@ from cotidal.console.sandbox import SET_UP_US, TOPIC, Sandbox, Start
 from cotidal.console.sight import Box, Sight
 from cotidal.console.teller import listed
 from cotidal.console.world import Command, Json, Refused
-from cotidal.core.trace.told import count
 from cotidal.limits import (
     PAGE_JOURNAL_MAX,
     PAGE_STEPS_PARTITIONS,
@@ -25,6 +24,7 @@ from cotidal.limits import (
 )
 from cotidal.sim.agenda import MS, SECOND
 from cotidal.sim.violation import Violation, promise_name
+from cotidal.words import counted
 
 SPEED_MAX: Final = 50.0
 NEVER_US: Final = 1 << 62
@@ -199,7 +199,9 @@ class Simulated:
         self._broken = Broken(name, promise, sentence, gone)
         text = f"A promise is broken: {promise}."
         for where, offsets in by_place.items():
-            text += f" Gone: {count(len(offsets), 'record')} of {where}, offset {listed(offsets)}."
+            text += (
+                f" Gone: {counted(len(offsets), 'record')} of {where}, offset {listed(offsets)}."
+            )
         self.box.teller.say("broken", text, big=True)
 
     # Time

@@ -17,7 +17,6 @@ from cotidal.console.world import Json
 from cotidal.core.cluster.image import Partition
 from cotidal.core.partition.replica import Leadership, Replica
 from cotidal.core.quorum.states import Candidate, Leader, Prospective
-from cotidal.core.trace.told import count
 from cotidal.errors import ErrorCode
 from cotidal.limits import PAGE_ALIKE_MAX
 from cotidal.messages.rpc.apis import ApiKey
@@ -30,6 +29,7 @@ from cotidal.sim.process import POWER_LOST, Process, Watcher
 from cotidal.sim.workloads.history import Acked
 from cotidal.sim.world import World
 from cotidal.values import NO_NODE, NodeId, TopicPartition, Uuid
+from cotidal.words import counted
 
 FIRST_ALIKE = 3
 """Sentences that stand for many of their kind."""
@@ -255,7 +255,7 @@ class Teller(Watcher):
         now = process.machine.clock.monotonic(self._world.now)
         seconds = (now - progress.last_caught_up) / 1000
         records = max(0, replica.end_offset - max(progress.end_offset, 0))
-        return f"Broker {node} was behind by {count(records, 'record')} for {seconds:.1f} s"
+        return f"Broker {node} was behind by {counted(records, 'record')} for {seconds:.1f} s"
 
     def _on_cut(self, process: Process, partition: TopicPartition, offset: int) -> None:
         node = process.node_id
@@ -279,7 +279,7 @@ class Teller(Watcher):
                 by_partition.setdefault(lost.partition, []).append(lost.offset)
         for partition, offsets in by_partition.items():
             text = (
-                f"Lost: {count(len(offsets), 'record')} of {partition} that acks=1 had"
+                f"Lost: {counted(len(offsets), 'record')} of {partition} that acks=1 had"
                 f" acknowledged (offset {listed(offsets)}). acks=1 promised nothing more."
             )
             self.say("lost", text, partition=partition, big=True)

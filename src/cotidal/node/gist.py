@@ -13,7 +13,7 @@ from typing import Any, Final
 from cotidal.api import quorum_talk
 from cotidal.core.trace import line, spans
 from cotidal.core.trace.cluster import NO_NAMES, Names
-from cotidal.core.trace.told import count, ids, named
+from cotidal.core.trace.told import ids, named
 from cotidal.errors import Refusal
 from cotidal.messages.batch import Batches
 from cotidal.messages.rpc import alter_partition as alter
@@ -24,6 +24,7 @@ from cotidal.messages.rpc import end_quorum_epoch as end
 from cotidal.messages.rpc import fetch, produce, vote
 from cotidal.messages.rpc import list_offsets as offsets
 from cotidal.values import ZERO_UUID, Uuid, uuid_text
+from cotidal.words import counted
 
 SHOWN: Final = 6
 """Partitions of one message that are told; the rest is counted."""
@@ -68,7 +69,7 @@ def _listed(items: Iterable[str], *, by: int = -1, error: int = 0) -> str:
     shown = [f"by {by}:"] if by >= 0 else []
     shown += [named(error)] if error else []
     shown += [", ".join(every[:SHOWN])] if every else []
-    shown += [f"and {count(len(every) - SHOWN, 'more partition')}"] if len(every) > SHOWN else []
+    shown += [f"and {counted(len(every) - SHOWN, 'more partition')}"] if len(every) > SHOWN else []
     return " ".join(shown)
 
 
@@ -86,7 +87,7 @@ def _produced(message: produce.ProduceRequest, names: Names) -> Iterator[str]:
         for each in topic.partition_data:
             headers = () if each.records is None else each.records.headers
             records = sum(header.record_count for header in headers)
-            yield f"{name}-{each.partition_index} {count(records, 'record')}"
+            yield f"{name}-{each.partition_index} {counted(records, 'record')}"
 
 
 def _written(message: produce.ProduceResponse, names: Names) -> Iterator[str]:
@@ -130,7 +131,7 @@ def _records(batches: Batches | None) -> str:
     """Those that are on their way out are bytes only: nobody has looked inside."""
     if batches is None or not len(batches.data):
         return "nothing"
-    return spans(batches.headers) or count(len(batches.data), "byte")
+    return spans(batches.headers) or counted(len(batches.data), "byte")
 
 
 def _proposed(message: alter.AlterPartitionRequest, names: Names) -> Iterator[str]:

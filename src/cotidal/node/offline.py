@@ -22,7 +22,6 @@ import traceback
 from cotidal.core.cluster.registered import LOST_DIRECTORY, MIGRATING_DIRECTORY, Partition
 from cotidal.core.partition.effects import LeadershipLost
 from cotidal.core.partition.replica import on_log_failed
-from cotidal.core.trace.told import count
 from cotidal.node import chronicle, fetchers, housing
 from cotidal.node.effects import Fault, Note, TruncateTo
 from cotidal.node.events import DirectoryFailed, LogFailed
@@ -31,6 +30,7 @@ from cotidal.node.hosting import Hosted
 from cotidal.node.partition_effects import obey
 from cotidal.node.state import NodeState
 from cotidal.values import NO_NODE, ZERO_UUID, Offset, uuid_text
+from cotidal.words import counted
 
 ADVICE_DISK = "mend the disk and restart this node to open it again"
 ADVICE_FAULT = "please report the lines above; it is opened again when this node restarts"
@@ -110,7 +110,7 @@ def on_directory_failed(state: NodeState, event: DirectoryFailed) -> None:
     """Every replica in it is offline. Heartbeats name the directory from now on."""
     state.failed_directories[event.directory] = None
     logs = [each for each in state.hosted.values() if each.directory == event.directory]
-    offline = f"{count(len(logs), 'replica')} in it went offline"
+    offline = f"{counted(len(logs), 'replica')} in it went offline"
     state.out.append(Note("error", f"{event.reason}; {offline}: {ADVICE_DISK}"))
     chronicle.tell(state, DirectoryOffline(uuid_text(event.directory), event.reason))
     for hosted in logs:

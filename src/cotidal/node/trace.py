@@ -14,7 +14,7 @@ from cotidal.core.quorum.log_view import SnapshotId
 from cotidal.core.trace import Json, Told, tell_record
 from cotidal.core.trace import line as core_line
 from cotidal.core.trace.cluster import NO_NAMES, Names
-from cotidal.core.trace.told import count, epochs, ids, plain, span, spans
+from cotidal.core.trace.told import epochs, ids, plain, span, spans
 from cotidal.messages.batch import Placed
 from cotidal.messages.records.metadata import TopicRecord
 from cotidal.messages.records.quorum import QuorumStateData
@@ -23,6 +23,7 @@ from cotidal.node import effects as want
 from cotidal.node import events as seen
 from cotidal.node.gist import gist
 from cotidal.values import TopicPartition, uuid_text
+from cotidal.words import counted
 
 NodeMoment: TypeAlias = seen.Event | want.Effect
 
@@ -102,7 +103,7 @@ def _event(event: seen.Event, names: Names) -> _Words:
             return "start-moved", f"{partition} start={start}"
         case seen.LogsMeasured(token=token, directories=directories):
             sizes = [size for directory in directories for _, size in directory.sizes]
-            return "logs-measured", f"{token}: {count(len(sizes), 'log')}, {sum(sizes)} bytes"
+            return "logs-measured", f"{token}: {counted(len(sizes), 'log')}, {sum(sizes)} bytes"
         case seen.LogsMoved(token=token, errors=errors):
             return "logs-moved", f"{token}: {', '.join(error.name for error in errors)}"
         case seen.LogHoused(partition=partition, directory=directory):
@@ -141,7 +142,7 @@ def _effect(effect: want.Effect, names: Names) -> _Words:
         case want.Persist(token=token, writes=writes):
             return "persist", f"{token}: {_first([_write(write, names) for write in writes])}"
         case want.WriteSnapshot(id=id_, records=records):
-            return "write-snapshot", f"{_snapshot(id_)}, {count(len(records), 'record')}"
+            return "write-snapshot", f"{_snapshot(id_)}, {counted(len(records), 'record')}"
         case want.ReadSnapshot(token=token, id=id_, position=position, max_bytes=size):
             return "read-snapshot", f"{token}: {_snapshot(id_)} from={position} bytes={size}"
         case want.KeepChunk(id=id_, position=position, data=data):
@@ -262,7 +263,7 @@ def _log_opened(event: seen.LogOpened) -> str:
 def _results(results: tuple[bytes | memoryview | str, ...]) -> str:
     failed = [result for result in results if isinstance(result, str)]
     size = sum(len(result) for result in results if not isinstance(result, str))
-    return _first([count(size, "byte"), *failed])
+    return _first([counted(size, "byte"), *failed])
 
 
 def _first(items: list[str]) -> str:

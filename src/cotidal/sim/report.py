@@ -10,6 +10,7 @@ from cotidal import invariants
 from cotidal.sim.campaign import Summary
 from cotidal.sim.probes import SITUATIONS
 from cotidal.sim.run import Outcome
+from cotidal.words import counted
 
 SENTENCE_SHOWN = 400
 
@@ -27,7 +28,7 @@ def finding(outcome: Outcome) -> Iterator[str]:
     since = outcome.moment_us - outcome.faults_us
     yield f"{outcome.broken}: {promise}"
     yield f"  found    {outcome.sentence[:SENTENCE_SHOWN]}"
-    yield f"  at       {since / 1e6:.3f} s, after {outcome.steps:,} steps of nodes"
+    yield f"  at       {since / 1e6:.3f} s, after {counted(outcome.steps, 'step')} of nodes"
 
 
 def flat(outcome: Outcome) -> dict[str, str | int | None]:
@@ -45,21 +46,21 @@ def story(outcome: Outcome, lines: int) -> Iterator[str]:
 def summary(found: Summary, seconds: float) -> Iterator[str]:
     cpu = found.cpu_seconds or 1.0
     yield (
-        f"{found.runs:,} runs of plan {found.plan}: {len(found.failures)} failed;"
+        f"{counted(found.runs, 'run')} of plan {found.plan}: {len(found.failures)} failed;"
         f" {found.acknowledged:,} batches acknowledged, {found.read:,} read"
     )
     yield (
         f"  {found.events:,} protocol events ({found.events / cpu:,.0f} a second of CPU) in"
-        f" {found.steps:,} steps of nodes ({found.steps / cpu:,.0f}), {seconds:,.1f} s"
+        f" {counted(found.steps, 'step')} of nodes ({found.steps / cpu:,.0f}), {seconds:,.1f} s"
     )
     first: dict[str, list[int]] = {}
     for outcome in found.failures:
         first.setdefault(outcome.broken or "", []).append(outcome.seed)
     for name, seeds in first.items():
-        yield f"  {name}: {len(seeds)} of {found.runs}, first with seed {min(seeds)}"
+        yield f"  {name}: {len(seeds):,} of {found.runs:,}, first with seed {min(seeds)}"
     for situation in found.missing:
-        runs = found.seen.get(situation, 0)
-        yield f"  met in {runs} runs of {found.runs}, too few for this plan: {situation}"
+        met = f"{found.seen.get(situation, 0):,} of {counted(found.runs, 'run')}"
+        yield f"  met in {met}, too few for this plan: {situation}"
 
 
 class Met(NamedTuple):

@@ -9,10 +9,10 @@ from cotidal.console.desk.plan import Plan, done
 from cotidal.console.desk.question import Desk
 from cotidal.console.desk.topics import standing_of
 from cotidal.console.world import Command, Json, Refused
-from cotidal.core.trace.told import count
 from cotidal.errors import ErrorCode
 from cotidal.limits import DESK_ROWS_MAX
 from cotidal.values import TopicPartition
+from cotidal.words import counted
 
 
 def plan_elect(desk: Desk, asked: Command) -> Json:
@@ -37,7 +37,7 @@ def plan_elect(desk: Desk, asked: Command) -> Json:
     ]  # fmt: skip
     return Plan(
         "Elect preferred leaders",
-        [f"{count(len(moves), 'partition')} will be led by the first of the replicas, where that"
+        [f"{counted(len(moves), 'partition')} will be led by the first of the replicas, where that"
          " one is in sync. Nothing is lost."],
         "Elect",
         head=("Partition", "Led by", "Preferred", ""),

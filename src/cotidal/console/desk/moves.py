@@ -18,9 +18,9 @@ from cotidal.console.desk.arguments import INT32_MAX, brokers_of, partitions_of,
 from cotidal.console.desk.plan import Plan, done
 from cotidal.console.desk.question import Desk
 from cotidal.console.world import Command, Json, Refused
-from cotidal.core.trace.told import count
 from cotidal.limits import DESK_ROWS_MAX
 from cotidal.values import NodeId, TopicPartition
+from cotidal.words import counted
 
 
 def moving(desk: Desk, asked: Command) -> Json:
@@ -54,7 +54,9 @@ def plan_reassign(desk: Desk, asked: Command) -> Json:
         raise Refused("everything is where it should be: nothing would move")
     steps = steps[:DESK_ROWS_MAX]
     copied = sum(step.copied_bytes for step in steps)
-    sentences = [f"{count(len(steps), 'partition')} will change; {copied:,} bytes will be copied."]
+    sentences = [
+        f"{counted(len(steps), 'partition')} will change; {copied:,} bytes will be copied."
+    ]
     if throttle is not None:
         sentences.append(f"Whoever catches up takes at most {throttle:,} bytes a second.")
     elif copied:

@@ -17,9 +17,9 @@ from cotidal.console.desk.arguments import INT32_MAX, topic_of
 from cotidal.console.desk.plan import Plan, done
 from cotidal.console.desk.question import Desk
 from cotidal.console.world import Command, Json, Refused
-from cotidal.core.trace.told import count
 from cotidal.limits import DESK_ROWS_MAX
 from cotidal.values import TopicPartition
+from cotidal.words import counted
 
 PARTITIONS_MAX = 10_000
 """Of a topic that is made here: what a controller writes in one batch."""
@@ -123,9 +123,11 @@ def plan_grow(desk: Desk, asked: Command) -> Json:
     name, total = topic_of(asked), asked.number("partitions", least=1, most=PARTITIONS_MAX)
     now = len(desk.cluster.topic(name).partitions)
     if total <= now:
-        raise Refused(f"topic '{name}' has {count(now, 'partition')} already; it can only get more")
+        raise Refused(
+            f"topic '{name}' has {counted(now, 'partition')} already; it can only get more"
+        )
     sentences = [
-        f"It has {count(now, 'partition')} and will have {total}.",
+        f"It has {counted(now, 'partition')} and will have {total}.",
         "Keys that are written from then on may go to other partitions than before.",
         "There is no way back.",
     ]
@@ -135,7 +137,7 @@ def plan_grow(desk: Desk, asked: Command) -> Json:
 def grow(desk: Desk, asked: Command) -> Json:
     name, total = topic_of(asked), asked.number("partitions", least=1, most=PARTITIONS_MAX)
     create_partitions(desk.cluster, name, partitions=total)
-    return done(f"Topic '{name}' has {count(total, 'partition')}.")
+    return done(f"Topic '{name}' has {counted(total, 'partition')}.")
 
 
 def plan_delete(desk: Desk, asked: Command) -> Json:
@@ -144,7 +146,7 @@ def plan_delete(desk: Desk, asked: Command) -> Json:
     row = _topic_row(status, name, status.partitions)
     offsets = row["offsets"]
     sentences = [
-        f"All of it will be lost: {count(len(status.partitions), 'partition')},"
+        f"All of it will be lost: {counted(len(status.partitions), 'partition')},"
         f" {offsets:,} offsets, {row['size_bytes']:,} bytes on all brokers.",
         "There is no way back.",
     ]
@@ -174,7 +176,7 @@ def _wanted(asked: Command) -> tuple[str, int, int, dict[str, str]]:
 
 
 def _of_broker(number: int, noun: str) -> str:
-    return f"as many {noun}s as the brokers say" if number < 0 else count(number, noun)
+    return f"as many {noun}s as the brokers say" if number < 0 else counted(number, noun)
 
 
 def standing_of(desk: Desk, at: TopicPartition) -> PartitionStanding:

@@ -17,8 +17,8 @@ from cotidal.console.desk.arguments import NAME_MAX
 from cotidal.console.desk.plan import Plan, done
 from cotidal.console.desk.question import Desk
 from cotidal.console.world import Command, Json, Refused
-from cotidal.core.trace.told import count
 from cotidal.limits import DESK_ROWS_MAX
+from cotidal.words import counted
 
 HANGING_MS = 900_000
 """transaction.max.timeout.ms: nobody is allowed to keep one open for longer."""
@@ -65,7 +65,7 @@ def plan_abort(desk: Desk, asked: Command) -> Json:
         )
     return Plan(
         "Abort hanging transactions",
-        [f"{count(len(found), 'transaction')} will be aborted: readers with read_committed pass"
+        [f"{counted(len(found), 'transaction')} will be aborted: readers with read_committed pass"
          " over the records, and are held up no longer."],
         "Abort them",
         loses=True,
@@ -78,7 +78,7 @@ def abort_hanging(desk: Desk, asked: Command) -> Json:
     found = _hanging(desk)
     for each in found:
         abort(desk.cluster, each)
-    return done(f"{count(len(found), 'transaction')} aborted.")
+    return done(f"{counted(len(found), 'transaction')} aborted.")
 
 
 def _hanging(desk: Desk) -> list[OpenTransaction]:

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from cotidal.console.teller import ids
 from cotidal.console.world import Json
-from cotidal.core.trace.told import count
+from cotidal.words import counted
 
 Event = Mapping[str, Any]
 
@@ -82,7 +82,7 @@ def _truncated(event: Event) -> Told:
     first, records = event["offset"], event["records"]
     text = (
         f"Broker {event['teller']}'s log of {_at(event)} parted from its leader's at {first}: it"
-        f" cuts {count(records, 'record')}."
+        f" cuts {counted(records, 'record')}."
     )
     return Told("cut", text)
 

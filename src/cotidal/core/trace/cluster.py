@@ -31,10 +31,11 @@ from cotidal.core.cluster.image import (
 )
 from cotidal.core.cluster.registered import partition_of
 from cotidal.core.cluster.sessions import Probe
-from cotidal.core.trace.told import Told, count, fields_of, named, node
+from cotidal.core.trace.told import Told, fields_of, named, node
 from cotidal.errors import ErrorCode
 from cotidal.messages.records import metadata as md
 from cotidal.values import Uuid, uuid_text
+from cotidal.words import counted
 
 ClusterQuestion: TypeAlias = Registration | Heartbeat | IsrProposal | NewTopic | ConfigChange
 ClusterVerdict: TypeAlias = HeartbeatDecided | IsrDecided | Created | Ongoing | Probe
@@ -281,7 +282,7 @@ def _verdict(verdict: ClusterVerdict) -> tuple[str, str]:
             told = "" if error is ErrorCode.NONE else f" but {named(error)}"
             return "isr-decided", f"{partition_words(partition)}{told}"
         case Created(_, _, partitions, factor):
-            return "created", f"{count(partitions, 'partition')}, replication factor {factor}"
+            return "created", f"{counted(partitions, 'partition')}, replication factor {factor}"
         case Ongoing(topic, number, replicas, adding, removing):
             said = f"{topic}-{number}: replicas {_nodes(replicas)}"
             said += f", adding {_nodes(adding)}, removing {_nodes(removing)}"

@@ -12,7 +12,7 @@ from cotidal.core.quorum import effects as want
 from cotidal.core.quorum import events as seen
 from cotidal.core.quorum.states import Follower, Leader, Quorum
 from cotidal.core.quorum.voters import ControlRecord
-from cotidal.core.trace.told import Json, Told, count, fields_of, ids, named, node, span
+from cotidal.core.trace.told import Json, Told, fields_of, ids, named, node, span
 from cotidal.errors import ErrorCode
 from cotidal.messages.records.quorum import (
     KRaftVersionRecord,
@@ -20,6 +20,7 @@ from cotidal.messages.records.quorum import (
     QuorumStateData,
     VotersRecord,
 )
+from cotidal.words import counted
 
 QuorumMoment: TypeAlias = (
     seen.Event | want.Effect | want.Write | say.Question | say.Reply | ControlRecord
@@ -129,7 +130,7 @@ def _event(event: seen.Event) -> tuple[str, str]:
         case seen.Answered(peer, _, message):
             return "answered", f"by {peer}: {_line(message)}"
         case seen.ProposalMade(_, records, _, epoch):
-            return "proposal-made", f"{count(records, 'record')} epoch={epoch}"
+            return "proposal-made", f"{counted(records, 'record')} epoch={epoch}"
         case seen.Persisted(token, installed):
             told = "" if installed is None else f" with snapshot {_reach(installed.id)}"
             return "persisted", f"{token}{told}"

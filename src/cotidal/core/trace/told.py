@@ -87,7 +87,3 @@ def named(error: int) -> str:
         return f"{ErrorCode(error).name}({int(error)})"
     except ValueError:
         return f"error({int(error)})"
-
-
-def count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
