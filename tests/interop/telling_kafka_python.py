@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Callable
 from typing import Final
@@ -15,6 +16,7 @@ with warnings.catch_warnings():
     from kafka.structs import OffsetAndMetadata
 
 READ_MS: Final = 200
+PRODUCERS_TRIED: Final = 3
 
 _REBALANCED: Final = (
     errors.CommitFailedError,
@@ -47,13 +49,17 @@ class _Writer:
         self._producer.close(PATIENCE_SECONDS)
 
 
+class _Forgotten(errors.KafkaTimeoutError):
+    """kafka-python 3.0.12 forgets what it was to ask of a coordinator that cannot be reached just
+    then (Sender._maybe_send_pending_request: await_ready raises, and nobody puts the request back),
+    and waits for the answer for ever. An application can only begin again with another producer."""
+
+
 class _Transactional:
     def __init__(self, bootstrap: str, topic: str) -> None:
         self._topic = topic
-        self._producer = KafkaProducer(
-            bootstrap_servers=bootstrap.split(","), transactional_id=topic
-        )
-        self._producer.init_transactions()
+        self._producer = _ready_for_transactions(bootstrap, topic)
+        self._is_forgotten = False
 
     def begin(self) -> None:
         self._producer.begin_transaction()
@@ -62,13 +68,53 @@ class _Transactional:
         self._producer.send(self._topic, value, partition=partition)
 
     def commit(self) -> None:
-        self._producer.commit_transaction()
+        self._ended_by(self._producer.commit_transaction)
 
     def abort(self) -> None:
-        self._producer.abort_transaction()
+        self._ended_by(self._producer.abort_transaction)
 
     def close(self) -> None:
-        self._producer.close(0)
+        _end(self._producer)
+
+    def _ended_by(self, end: Callable[[], None]) -> None:
+        """It has no timeout of its own."""
+        outcome: list[Exception | None] = []
+
+        def ends() -> None:
+            try:
+                end()
+                outcome.append(None)
+            except Exception as wrong:
+                outcome.append(wrong)
+
+        if not self._is_forgotten:
+            waiting = threading.Thread(target=ends, daemon=True)
+            waiting.start()
+            waiting.join(PATIENCE_SECONDS)
+        if not outcome:
+            self._is_forgotten = True
+            raise _Forgotten("the end of a transaction was not answered")
+        if outcome[0] is not None:
+            raise outcome[0]
+
+
+def _ready_for_transactions(bootstrap: str, topic: str) -> KafkaProducer:
+    for _ in range(PRODUCERS_TRIED):
+        producer = KafkaProducer(bootstrap_servers=bootstrap.split(","), transactional_id=topic)
+        try:
+            producer.init_transactions()
+        except errors.KafkaTimeoutError:
+            _end(producer)
+        else:
+            return producer
+    raise _Forgotten("no producer was ready for transactions")
+
+
+def _end(producer: KafkaProducer) -> None:
+    try:
+        producer.close(0)
+    except errors.KafkaTimeoutError:  # it holds records, and would not be closed with them
+        producer._sender.force_close()
 
 
 class _Reader:
