@@ -1,10 +1,11 @@
 """How fast a log is compacted (``python -m bench.compaction``), and who waits for it meanwhile.
 
-    MB/s              bytes of records (not compressed) per second of one cleaning, from an empty
-                      map to new segments in their place; read twice, written once, on real files
-    MB per core-s     the same by the time that the thread had a core: on a busy machine this tells
-    with rests        MB/s at the pace that a broker keeps for its event loop
-    longest wait      of another thread of the process for the interpreter, asked for every ms
+    MB/s              bytes of records (not compressed) per second of one cleaning by a process of
+                      its own, as a broker has it done, from no process and no map of keys to new
+                      segments in their place; read twice, written once, on real files
+    MB per core-s     the same within this process, by the time that the thread had a core: on a
+                      busy machine this tells
+    longest wait      of a thread of this process for its interpreter, asked for every ms, meanwhile
 
 Uses some 400 MB of the temporary directory, and gives them back.
 """
@@ -15,10 +16,11 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from bench.wire import TOPIC_ID
-from cotidal.broker.compacting import Pace
+from cotidal.broker.cleaner import Cleaner, Job
 from cotidal.log import cleaning
 from cotidal.log.compaction import CompactionRules
 from cotidal.log.contract import LogConfig
@@ -36,6 +38,8 @@ CONFIG: Final = LogConfig(
     segment_bytes=16 << 20, compacted=True, compaction=CompactionRules(min_dirty_ratio=0.0)
 )
 GOAL_MB_PER_S: Final = 50
+KEYS_MAX: Final = 1 << 30
+UNTHROTTLED: Final = 1e15
 
 
 class Case(NamedTuple):
@@ -54,16 +58,14 @@ CASES: Final = (
 
 
 def main() -> int:
-    heads = ("MB/s", "MB per core-s", "with rests", "longest wait")
+    heads = ("MB/s", "MB per core-s", "longest wait")
     print(" " * 36 + "".join(f"{head:>15}" for head in heads) + "   left")
     for case in CASES:
-        alone = _measure(case, rests=False)
-        resting = _measure(case, rests=True)
-        numbers = (alone.speed, alone.speed_on_core, resting.speed)
+        apart = _measure(case, _clean_apart)
+        here = _measure(case, _clean_here)
         print(
-            f"{case.name:36}"
-            + "".join(f"{number:15.0f}" for number in numbers)
-            + f"{resting.longest_wait * 1e3:12.1f} ms {alone.left:6.0%}",
+            f"{case.name:36}{apart.speed:15.0f}{here.speed_on_core:15.0f}"
+            f"{apart.longest_wait * 1e3:12.1f} ms {apart.left:6.0%}",
             flush=True,
         )
     print(f"goal: {GOAL_MB_PER_S} MB/s for 1 KB records")
@@ -77,23 +79,33 @@ class Measured(NamedTuple):
     left: float
 
 
-def _measure(case: Case, *, rests: bool) -> Measured:
+def _measure(case: Case, clean: Callable[[cleaning.Cleaning], cleaning.Cleaned]) -> Measured:
     with tempfile.TemporaryDirectory(prefix="cotidal-bench-compaction-") as work:
         log = _filled(work, case)
         before = log.size_bytes
-        pace = Pace(1e15)
         waits = _Waits()
         begun, begun_on_core = time.perf_counter(), time.thread_time()
         plan = log.begin_cleaning(_now(), below=log.end_offset)
         assert plan is not None
-        breathe = pace.breathe if rests else _no_rest
-        done = cleaning.run(plan, keys_max=1 << 30, now_wall=_now(), breathe=breathe)
-        log.end_cleaning(plan, done, _now())
+        log.end_cleaning(plan, clean(plan), _now())
         took, on_core = time.perf_counter() - begun, time.thread_time() - begun_on_core
         longest = waits.stop()
         left = log.size_bytes / before
         log.close()
     return Measured(LOG_BYTES / took / 1e6, LOG_BYTES / on_core / 1e6, longest, left)
+
+
+def _clean_apart(plan: cleaning.Cleaning) -> cleaning.Cleaned:
+    cleaner = Cleaner()
+    ended = cleaner.clean(Job(plan, KEYS_MAX, _now(), UNTHROTTLED))
+    cleaner.let_go()
+    if isinstance(ended.outcome, Exception):
+        raise ended.outcome
+    return ended.outcome
+
+
+def _clean_here(plan: cleaning.Cleaning) -> cleaning.Cleaned:
+    return cleaning.run(plan, keys_max=KEYS_MAX, now_wall=_now(), breathe=lambda _: None)
 
 
 class _Waits:
@@ -141,10 +153,6 @@ def _filled(directory: str, case: Case) -> Log:
 
 def _now() -> WallMillis:
     return WallMillis(time.time_ns() // 1_000_000)
-
-
-def _no_rest(_: int) -> None:
-    return None
 
 
 if __name__ == "__main__":

@@ -333,7 +333,7 @@ _STORAGE_ROWS: Final = (
             "long stops the broker.", _POSITIVE),
     Setting("log.cleaner.enable", _B, "true", "Compact what is to be compacted."),
     Setting("log.cleaner.threads", _I, "1", "Compaction threads.", _NOT_NEGATIVE,
-            ignored="compaction has one thread"),
+            ignored="compaction has one process"),
     Setting("log.cleaner.io.max.bytes.per.second", _D, "1.7976931348623157E308", "Speed of "
             "compaction: bytes read, in all its walks.", dynamic=_WIDE),
     Setting("log.cleaner.dedupe.buffer.size", _L, "134217728", "Memory of compaction's key map; a "

@@ -1,19 +1,24 @@
-"""Logs are compacted in a thread, beside everything else that is done to them."""
+"""Logs are compacted by another process, beside everything else that is done to them."""
 
 from __future__ import annotations
 
 import asyncio
-import errno
-import threading
+import contextlib
+import json
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import uvloop
 
-from cotidal.broker.compacting import REST_RATIO, Pace, Stopped
-from cotidal.log.memory import MemoryFiles
+from cotidal.broker.cleaner import NICE
+from cotidal.broker.full_disk import FillableFiles
 from cotidal.messages.batch import Placed
 from cotidal.node.effects import Append, Compact, Compactable, DeleteLog, TruncateTo
 from cotidal.node.events import LogFailed, LogOpened, ReadDone
@@ -30,13 +35,24 @@ COMPACTED = {
 }
 
 
-def play(
-    script: Callable[[World], Coroutine[Any, Any, None]], files: MemoryFiles | None = None
+Play = Callable[[Callable[[World], Coroutine[Any, Any, None]]], World]
+
+
+@pytest.fixture
+def files() -> FillableFiles:
+    return FillableFiles(100)
+
+
+@pytest.fixture
+def play(files: FillableFiles, tmp_path: Path) -> Play:
+    return lambda script: _play(script, files, str(tmp_path))
+
+
+def _play(
+    script: Callable[[World], Coroutine[Any, Any, None]], files: FillableFiles, home: str
 ) -> World:
     async def whole() -> World:
-        memory = files or MemoryFiles()
-        memory.mkdir("/data")
-        world = World(memory)
+        world = World(files, home=home)
         try:
             await asyncio.wait_for(script(world), 20)
         finally:
@@ -95,9 +111,9 @@ async def values(world: World, partition: TopicPartition, end: int) -> list[int]
     return found
 
 
-def test_log_is_compacted_and_the_clean_point_is_remembered() -> None:
-    files = MemoryFiles()
-
+def test_log_is_compacted_and_the_clean_point_is_remembered(
+    play: Play, files: FillableFiles, tmp_path: Path
+) -> None:
     async def compacts(world: World) -> None:
         await world.open(ONE, **COMPACTED)
         write(world, ONE, 60)
@@ -109,7 +125,7 @@ def test_log_is_compacted_and_the_clean_point_is_remembered() -> None:
         assert found[-10:] == list(range(50, 60))
         assert len(found) < 20
         await flushed(world)
-        told = files.read("/data/cleaner-offset-checkpoint").decode()
+        told = (tmp_path / "cleaner-offset-checkpoint").read_text()
         assert told.startswith("0\n1\none 0 ")
         assert world.counters.compacted_bytes > 0
 
@@ -119,14 +135,13 @@ def test_log_is_compacted_and_the_clean_point_is_remembered() -> None:
         await flushed(world)
         assert not [each for each in world.said if "compacted" in each]
 
-    play(compacts, files)
-    files.crash()
-    play(again, files)
+    play(compacts)
+    play(again)
 
 
-def test_old_files_are_unlinked_when_it_is_looked_at_again() -> None:
-    files = MemoryFiles()
-
+def test_old_files_are_unlinked_when_it_is_looked_at_again(
+    play: Play, files: FillableFiles, tmp_path: Path
+) -> None:
     async def compacts(world: World) -> None:
         await world.open(ONE, **COMPACTED)
         write(world, ONE, 60)
@@ -136,12 +151,14 @@ def test_old_files_are_unlinked_when_it_is_looked_at_again() -> None:
         await asyncio.sleep(0.005)
         ask(world, 60, ONE)
         await flushed(world)
-        assert not [name for name in files.listdir("/data/one-0") if name.endswith(".deleted")]
+        assert not [
+            name for name in files.listdir(str(tmp_path / "one-0")) if name.endswith(".deleted")
+        ]
 
-    play(compacts, files)
+    play(compacts)
 
 
-def test_dirtier_log_comes_first() -> None:
+def test_dirtier_log_comes_first(play: Play) -> None:
     async def compacts(world: World) -> None:
         await world.open(ONE, **COMPACTED)
         await world.open(TWO, **COMPACTED)
@@ -161,7 +178,7 @@ def test_dirtier_log_comes_first() -> None:
     play(compacts)
 
 
-def test_log_is_written_and_read_while_it_is_compacted() -> None:
+def test_log_is_written_and_read_while_it_is_compacted(play: Play) -> None:
     async def compacts(world: World) -> None:
         await world.open(ONE, **COMPACTED)
         write(world, ONE, 100)
@@ -178,7 +195,7 @@ def test_log_is_written_and_read_while_it_is_compacted() -> None:
     play(compacts)
 
 
-def test_compaction_of_a_log_that_is_cut_or_removed_meanwhile_comes_to_nothing() -> None:
+def test_compaction_of_a_log_that_is_cut_or_removed_meanwhile_comes_to_nothing(play: Play) -> None:
     async def compacts(world: World) -> None:
         for partition in (ONE, TWO):
             await world.open(partition, **COMPACTED)
@@ -201,42 +218,47 @@ def test_compaction_of_a_log_that_is_cut_or_removed_meanwhile_comes_to_nothing()
     play(compacts)
 
 
-def test_compaction_for_which_there_is_no_room_leaves_the_log_as_it_was() -> None:
-    files = MemoryFiles()
-
+def test_compaction_for_which_there_is_no_room_leaves_the_log_as_it_was(
+    play: Play, files: FillableFiles, tmp_path: Path
+) -> None:
     async def compacts(world: World) -> None:
         await world.open(ONE, **COMPACTED)
         write(world, ONE, 60)
         await flushed(world)
-        files.fail("append", ".cleaned", error=errno.ENOSPC)
+        files.fill(("one-0",))
         ask(world, 60, ONE)
-        await said(world, "one-0 could not be compacted")
+        await said(world, "one-0 could not be compacted: [Errno 28]")
+        files.fill(())
         assert await values(world, ONE, 60) == list(range(60))
         assert not [each for each in world.events if isinstance(each, LogFailed)]
         ask(world, 60, ONE)
         await said(world, "one-0: compacted")
 
-    play(compacts, files)
+    play(compacts)
 
 
 @pytest.mark.parametrize(("byte", "offset"), [(140, 1), (150, 2)], ids=["records", "its offset"])
-def test_damage_that_compaction_meets_is_told_with_its_offset(byte: int, offset: int) -> None:
-    files = MemoryFiles()
-
+def test_damage_that_compaction_meets_is_told_with_its_offset(
+    play: Play, tmp_path: Path, byte: int, offset: int
+) -> None:
     async def compacts(world: World) -> None:
         await world.open(ONE, **COMPACTED)
         write(world, ONE, 60)
         await flushed(world)
-        files.flip("/data/one-0/00000000000000000000.log", byte, 1)
+        with (tmp_path / "one-0" / "00000000000000000000.log").open("r+b") as segment:
+            segment.seek(byte)
+            damaged = segment.read(1)[0] ^ 1
+            segment.seek(byte)
+            segment.write(bytes((damaged,)))
         ask(world, 60, ONE)
         assert (await world.event(LogFailed, ONE)).damaged_at == offset
 
-    play(compacts, files)
+    play(compacts)
 
 
-def test_stop_does_not_wait_for_a_slow_compaction() -> None:
-    files = MemoryFiles()
-
+def test_stop_does_not_wait_for_a_slow_compaction(
+    play: Play, files: FillableFiles, tmp_path: Path
+) -> None:
     async def closes(world: World) -> None:
         await world.open(ONE, **COMPACTED)
         write(world, ONE, 100)
@@ -244,44 +266,147 @@ def test_stop_does_not_wait_for_a_slow_compaction() -> None:
         ask(world, 100, ONE, speed=10)
         await asyncio.sleep(0.01)
         begun = time.perf_counter()
-        assert await world.disk.close() == ("/data",)
+        assert await world.disk.close() == (str(tmp_path),)
         assert time.perf_counter() - begun < 2
         assert not world.faults
+        assert not [sentence for sentence in world.said if "could not" in sentence]
 
-    play(closes, files)
-    names = files.listdir("/data/one-0")
+    play(closes)
+    names = files.listdir(str(tmp_path / "one-0"))
     assert not [name for name in names if name.endswith(".cleaned")]
 
 
-def test_pace_rests_and_ends_when_it_is_told() -> None:
-    pace = Pace(1e12)
-    pace.breathe(1)
-    begun, used = time.perf_counter(), time.thread_time()
-    while time.thread_time() - used < 0.02:
-        pace.breathe(1)
-    assert time.perf_counter() - begun > 0.02 * REST_RATIO
-    pace.stop()
-    with pytest.raises(Stopped):
-        pace.breathe(1)
+# Its process
 
 
-def test_pace_keeps_to_a_speed_that_may_change_and_saves_nothing_up() -> None:
-    pace = Pace(1_000_000)
-    time.sleep(0.05)  # nothing was done in it, and nothing is saved for later but one piece
-    begun = time.perf_counter()
-    for _ in range(6):
-        pace.breathe(20_000)
-    assert time.perf_counter() - begun > 0.09
-    pace.bytes_per_second = 1e308
-    begun = time.perf_counter()
-    pace.breathe(1 << 40)
-    assert time.perf_counter() - begun < 5
+async def at_work(world: World) -> psutil.Process:
+    """A compaction that takes long; the process that does it."""
+    await world.open(ONE, **COMPACTED)
+    write(world, ONE, 100)
+    await flushed(world)
+    ask(world, 100, ONE, speed=5_000)
+    return await cleaner_that_works(psutil.Process(), world.home)
 
 
-def test_a_speed_is_raised_for_one_who_sleeps() -> None:
-    pace = Pace(1)
-    sleeper = threading.Thread(target=pace.breathe, args=(1 << 40,))
-    sleeper.start()
-    pace.bytes_per_second = 1e308
-    sleeper.join(20)
-    assert not sleeper.is_alive()
+async def cleaner_that_works(parent: psutil.Process, home: str) -> psutil.Process:
+    while True:
+        for each in parent.children():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                if any(".cleaned" in file.path and home in file.path for file in each.open_files()):
+                    return each
+        await asyncio.sleep(0.01)
+
+
+def test_a_compaction_whose_process_is_killed_is_tried_again(
+    play: Play, files: FillableFiles, tmp_path: Path
+) -> None:
+    async def compacts(world: World) -> None:
+        cleaner = await at_work(world)
+        cleaner.kill()
+        sentence = await said(world, "one-0 could not be compacted")
+        assert sentence.endswith("its process ended with status -9")
+        names = files.listdir(str(tmp_path / "one-0"))
+        assert not [name for name in names if name.endswith(".cleaned")]
+        assert await values(world, ONE, 100) == list(range(100))
+        ask(world, 100, ONE)
+        await said(world, "one-0: compacted")
+
+    play(compacts)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_what_a_terminal_sends_to_all_is_not_meant_for_it(play: Play, number: int) -> None:
+    async def compacts(world: World) -> None:
+        cleaner = await at_work(world)
+        cleaner.send_signal(number)
+        await said(world, "one-0: compacted")
+
+    play(compacts)
+
+
+def test_it_comes_second_and_goes_when_there_is_nothing_more_to_do(play: Play) -> None:
+    async def compacts(world: World) -> None:
+        cleaner = await at_work(world)
+        assert cleaner.nice() == psutil.Process().nice() + NICE
+        await said(world, "one-0: compacted")
+        while cleaner.is_running():
+            await asyncio.sleep(0.001)
+
+    play(compacts)
+
+
+def test_a_log_that_is_being_compacted_is_not_begun_again(play: Play) -> None:
+    async def compacts(world: World) -> None:
+        cleaner = await at_work(world)
+        ask(world, 100, ONE)
+        await said(world, "one-0: compacted")
+        while cleaner.is_running():
+            await asyncio.sleep(0.001)
+        await flushed(world)
+        assert len([sentence for sentence in world.said if "compacted" in sentence]) == 1
+
+    play(compacts)
+
+
+def test_it_runs_the_code_that_its_broker_runs(
+    play: Play, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path_factory.mktemp("other")
+    (other / "cotidal.py").write_text("raise SystemExit(77)")
+
+    async def compacts(world: World) -> None:
+        await world.open(ONE, **COMPACTED)
+        write(world, ONE, 60)
+        await flushed(world)
+        monkeypatch.setattr(sys, "path", [str(other), *sys.path])
+        ask(world, 60, ONE)
+        assert (await said(world, "could not be compacted")).endswith("status 77")
+
+    play(compacts)
+
+
+def test_a_mistake_of_ours_in_it_is_one_of_the_broker(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def compacts(world: World) -> None:
+        await world.open(ONE, **COMPACTED)
+        write(world, ONE, 60)
+        await flushed(world)
+        monkeypatch.setattr(FillableFiles, "__reduce__", lambda _: (object, ()))
+        ask(world, 60, ONE)
+        while not world.faults:
+            await asyncio.sleep(0.001)
+        assert "a compaction failed:\nTraceback" in str(world.faults.pop())
+
+    play(compacts)
+
+
+def test_no_process_outlives_a_broker_that_is_killed(tmp_path: Path) -> None:
+    """Else it might write over what the next one compacts."""
+    told = subprocess.Popen(
+        [sys.executable, "-c", OF_A_BROKER, json.dumps(sys.path), str(tmp_path)],
+        stdout=subprocess.PIPE,
+    )
+    with told as broker:
+        assert broker.stdout is not None
+        cleaner = psutil.Process(int(broker.stdout.readline()))
+        assert cleaner.is_running()
+        broker.kill()
+        cleaner.wait(20)
+
+
+OF_A_BROKER = """
+import json, sys
+sys.path[:] = json.loads(sys.argv[1])
+from pathlib import Path
+from cotidal.broker.cleaner import NICE
+from cotidal.broker.full_disk import FillableFiles
+from tests.broker import test_compacting
+
+async def compacts(world):
+    cleaner = await test_compacting.at_work(world)
+    print(cleaner.pid, flush=True)
+    await test_compacting.said(world, "this is never said")
+
+test_compacting._play(compacts, FillableFiles(100), sys.argv[2])
+"""

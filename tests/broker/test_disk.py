@@ -16,6 +16,7 @@ from cotidal.broker.counters import Counters
 from cotidal.broker.directory import LogDir
 from cotidal.broker.disk import Disk
 from cotidal.broker.journal import Journal
+from cotidal.log.filesystem import FileSystem
 from cotidal.log.memory import MemoryFiles
 from cotidal.messages.batch import Batches, Placed
 from cotidal.messages.producers import ProducerEntry, ProducerSnapshot
@@ -70,10 +71,10 @@ T = TypeVar("T")
 
 
 class World:
-    """A disk on a file system in memory, and the events it has posted."""
+    """A disk, by default in memory, and the events it has posted."""
 
-    def __init__(self, files: MemoryFiles, clean: bool = False) -> None:
-        self.files = files
+    def __init__(self, files: FileSystem, clean: bool = False, home: str = "/data") -> None:
+        self.home = home
         self.events: list[Any] = []
         self.held = 0
         self.said: list[str] = []
@@ -83,8 +84,8 @@ class World:
         self.disk = Disk(
             asyncio.get_running_loop(),
             files,
-            [LogDir(HOME, "/data", clean)],
-            metadata_path="/data",
+            [LogDir(HOME, home, clean)],
+            metadata_path=home,
             checkpoint_ms=60_000,
             post=self.events.append,
             on_broken=self.broken.append,

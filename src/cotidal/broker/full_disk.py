@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from cotidal.log.files import OsFile, OsFiles
 
@@ -32,6 +32,9 @@ class FillableFiles(OsFiles):
         super().__init__(max_open)
         self._full: frozenset[str] = frozenset()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _filled, (self.max_open, self._full)
+
     def fill(self, logs: Sequence[str]) -> None:
         """The directories with these names are full, and no others."""
         self._full = frozenset(logs)
@@ -43,3 +46,9 @@ class FillableFiles(OsFiles):
     def write(self, path: str, data: bytes, *, sync: bool = True) -> None:
         self.check(path)
         super().write(path, data, sync=sync)
+
+
+def _filled(max_open: int, full: frozenset[str]) -> FillableFiles:
+    files = FillableFiles(max_open)
+    files.fill(tuple(full))
+    return files

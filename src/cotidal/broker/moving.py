@@ -22,11 +22,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from cotidal.broker.compacting import Pace, Stopped
 from cotidal.broker.directory import Directories, Directory
 from cotidal.broker.driver import wall_millis
 from cotidal.broker.journal import Journal
 from cotidal.broker.lane import Lane
+from cotidal.broker.pace import Pace, Stopped
 from cotidal.broker.worker import Done, Failed, Outcome, Worker
 from cotidal.errors import ErrorCode
 from cotidal.limits import MOVE_LAST_BYTES, MOVE_ROUNDS_MAX

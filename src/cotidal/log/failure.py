@@ -26,6 +26,10 @@ class CorruptLog(LogError):
         super().__init__(sentence)
         self.offset = Offset(offset)
 
+    def __reduce__(self) -> tuple[type[CorruptLog], tuple[str, int]]:
+        """It may be found in another process."""
+        return type(self), (str(self), self.offset)
+
 
 class DamagedSnapshot(LogError):
     """A file that should be a snapshot of the metadata log and is not."""

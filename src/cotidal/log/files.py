@@ -14,7 +14,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Sequence
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from cotidal import limits
 
@@ -144,6 +144,10 @@ class OsFiles:
         self.max_open = max_open
         self._open: deque[OsFile] = deque()
         self._lock = threading.Lock()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """In another process: the same files, and descriptors of its own."""
+        return type(self), (self.max_open,)
 
     def open(self, path: str, *, create: bool = False) -> OsFile:
         flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | (os.O_CREAT if create else 0)
