@@ -8,7 +8,6 @@ so it does not outlive its broker, however that one ends: nobody else's files ar
 
 from __future__ import annotations
 
-import json
 import os
 import pickle
 import signal
@@ -29,7 +28,7 @@ NICE: Final = 15
 """Its priority: whoever answers clients comes first, and on a busy machine it still gets on."""
 
 _PROGRAM: Final = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[1]);"
+    "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer);"
     " from cotidal.broker.cleaner import main; main()"
 )
 """It finds the modules that its broker finds, and looks for none where that was started."""
@@ -103,10 +102,12 @@ class Cleaner:
                 raise Stopped
             if self._process is None:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-P", "-c", _PROGRAM, json.dumps(sys.path)],
+                    [sys.executable, "-P", "-c", _PROGRAM],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                 )
+                assert self._process.stdin is not None
+                pickle.dump(sys.path, self._process.stdin)  # and sent with the first job
             return self._process
 
 
