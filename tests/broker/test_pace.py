@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 
@@ -44,10 +45,16 @@ def test_a_speed_is_raised_for_one_who_sleeps() -> None:
     assert not sleeper.is_alive()
 
 
-def test_a_pace_with_no_loop_beside_it_does_not_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    pace, naps = Pace(1e12, rests=False), list[float]()
+def test_a_pace_with_no_loop_beside_it_offers_its_core_and_does_not_rest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pace, naps, offers = Pace(1e12, rests=False), list[float](), list[None]()
     monkeypatch.setattr(time, "sleep", naps.append)
+    monkeypatch.setattr(os, "sched_yield", lambda: offers.append(None))
     used = time.thread_time()
+    breaths = 0
     while time.thread_time() - used < 0.01:
         pace.breathe(1)
+        breaths += 1
     assert naps == []
+    assert len(offers) == breaths

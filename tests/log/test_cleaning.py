@@ -594,3 +594,15 @@ def test_crash_before_any_operation_of_a_compaction_loses_nothing(seed: int, mac
             assert not [name for name in shelf.names() if name.endswith((".cleaned", ".swap"))]
         operation += 1
     assert operation > 40
+
+
+def test_others_get_their_turn_within_a_batch_too(shelf: Shelf) -> None:
+    log = shelf.open(KEYED)
+    lead(log, [keyed_batch([(b"%d" % number, b"1") for number in range(1_000)])])
+    roll(log)
+    plan = log.begin_cleaning(NOW, below=log.end_offset)
+    assert plan is not None
+    breaths: list[int] = []
+    cleaning.run(plan, keys_max=2_000, now_wall=NOW, breathe=breaths.append)
+    assert breaths.count(0) == 4 * 10  # both walks find the records, and look at them
+    log.close()

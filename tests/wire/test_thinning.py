@@ -100,3 +100,11 @@ def test_records_that_cannot_be_read_are_refused_and_nothing_else_happens(cut: i
     header = read_header(made)
     with pytest.raises(MalformedFrame):
         record_spans(header, record_bytes(header, made)[:-cut])
+
+
+def test_a_walk_of_many_records_pauses_on_its_way() -> None:
+    batch = build_batch([Record(b"k", b"v") for _ in range(950)])
+    header = read_header(batch)
+    pauses: list[int] = []
+    record_spans(header, record_bytes(header, batch), lambda: pauses.append(1))
+    assert len(pauses) == 10

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import Final
 
@@ -32,7 +33,9 @@ class Pace:
     )
 
     def __init__(self, bytes_per_second: float, *, rests: bool = True) -> None:
-        """``rests``: it shares the interpreter with an event loop, which gets it in between."""
+        """``rests``: it shares the interpreter with an event loop, which gets it in between. Else
+        it shares no more than a core with others, and offers it to them: a kernel may take it from
+        one who only computes at its next tick, as late as 4 ms after somebody wanted it."""
         self.bytes_per_second = bytes_per_second
         """May be changed by any thread, and holds at once."""
         self._rests = rests
@@ -52,6 +55,8 @@ class Pace:
         self.done_bytes += size_bytes
         if self._rests:
             self._rest()
+        else:
+            os.sched_yield()
         self._owed_bytes += size_bytes
         while (owed_s := self._pay()) and not self._stopped:
             time.sleep(min(NAP_S, owed_s))

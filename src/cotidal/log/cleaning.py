@@ -38,7 +38,14 @@ from cotidal.messages.producers import AbortedTransaction
 from cotidal.values import NO_EPOCH, Offset, WallMillis
 from cotidal.wire.batch import read_batches, read_header
 from cotidal.wire.markers import read_marker
-from cotidal.wire.thinning import Span, emptied, record_bytes, record_spans, thinned
+from cotidal.wire.thinning import (
+    SPANS_AT_ONCE,
+    Span,
+    emptied,
+    record_bytes,
+    record_spans,
+    thinned,
+)
 
 CLEANED: Final = ".cleaned"
 
@@ -173,9 +180,10 @@ class _Work:
             return
         base, first = header.base_offset, self._cleaning.first_dirty
         note = self._keys.note
-        for _, _, _, delta, key, _ in found[1]:
-            if key is not None and base + delta >= first:
-                note(key, base + delta)
+        for spans in self._by_turns(found[1]):
+            for _, _, _, delta, key, _ in spans:
+                if key is not None and base + delta >= first:
+                    note(key, base + delta)
 
     def _note_producers(self, source: SegmentFacts) -> None:
         """Of a segment that is clean already: only the headers are looked at."""
@@ -304,14 +312,15 @@ class _Work:
         base, latest, newest = header.base_offset, self._keys.latest, self._keys.newest
         kept: list[Span] = []
         tombstones = False
-        for span in spans:
-            offset, key, has_value = base + span[3], span[4], span[5]
-            if offset <= latest and (
-                key is None or newest(key) > offset or not (has_value or keeps_tombstones)
-            ):
-                continue
-            tombstones = tombstones or not has_value
-            kept.append(span)
+        for some in self._by_turns(spans):
+            for span in some:
+                offset, key, has_value = base + span[3], span[4], span[5]
+                if offset <= latest and (
+                    key is None or newest(key) > offset or not (has_value or keeps_tombstones)
+                ):
+                    continue
+                tombstones = tombstones or not has_value
+                kept.append(span)
         if not kept:
             return None
         needs_horizon = tombstones and horizon is None
@@ -331,9 +340,17 @@ class _Work:
         has sent it so, before the topic was compacted."""
         try:
             data = record_bytes(header, batch)
-            return data, record_spans(header, data)
+            return data, record_spans(header, data, self._pause)
         except MalformedFrame:
             return None
+
+    def _by_turns(self, spans: list[Span]) -> Iterator[list[Span]]:
+        for first in range(0, len(spans), SPANS_AT_ONCE):
+            self._pause()
+            yield spans[first : first + SPANS_AT_ONCE]
+
+    def _pause(self) -> None:
+        self._breathe(0)
 
     def _batches(self, source: SegmentFacts) -> Iterator[_Read]:
         """Every batch of a segment, its checksum compared, and its offsets, which no checksum

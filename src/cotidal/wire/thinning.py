@@ -11,6 +11,7 @@ in place of the base timestamp, told by a bit of the attributes; the distances a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from struct import Struct
 from typing import Final, TypeAlias
 
@@ -45,8 +46,15 @@ def record_bytes(header: BatchHeader, batch: bytes) -> bytes:
     return bytes(decompress(header.compression, batch[HEADER_BYTES:]))
 
 
-def record_spans(header: BatchHeader, data: bytes) -> list[Span]:
+SPANS_AT_ONCE: Final = 100
+"""Records walked between two pauses: some 0.1 ms of a core."""
+
+
+def record_spans(
+    header: BatchHeader, data: bytes, pause: Callable[[], None] = lambda: None
+) -> list[Span]:
     """Every record of a batch, told without its value and headers. MalformedFrame if it cannot.
+    ``pause`` is called now and then: a batch may have ten thousand records, and others wait.
 
     Numbers of one byte or two, which most are, are read in place: a call for each would take more
     than half the time of a compaction.
@@ -57,7 +65,9 @@ def record_spans(header: BatchHeader, data: bytes) -> list[Span]:
     pos = 0
     size = len(data)
     try:
-        for _ in range(header.record_count):
+        for number in range(header.record_count):
+            if not number % SPANS_AT_ONCE:
+                pause()
             start = pos
             byte, second = data[pos], data[pos + 1]
             if byte < 0x80:
