@@ -314,6 +314,25 @@ def test_a_compaction_whose_process_is_killed_is_tried_again(
     play(compacts)
 
 
+def test_a_stop_between_two_compactions_ends_its_process_too(play: Play) -> None:
+    cleaners: list[subprocess.Popen[bytes]] = []
+
+    async def compacts(world: World) -> None:
+        await world.open(ONE, **COMPACTED)
+        write(world, ONE, 60)
+        await flushed(world)
+        ask(world, 60, ONE)
+        cleaner = world.disk._compacting._cleaner
+        cleaner.let_go = lambda: None  # type: ignore[method-assign]  # not yet, when it has done all
+        await said(world, "one-0: compacted")
+        del cleaner.let_go
+        assert cleaner._process is not None
+        cleaners.append(cleaner._process)
+
+    play(compacts)
+    assert cleaners[0].returncode == -signal.SIGKILL
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_what_a_terminal_sends_to_all_is_not_meant_for_it(play: Play, number: int) -> None:
     async def compacts(world: World) -> None:

@@ -84,6 +84,7 @@ class Compacting:
         self._cleaner.stop()
         if self._worker is not None:
             self._worker.stop()
+        self._cleaner.let_go()
 
     def _free_lane(self, asked: Compactable) -> Lane | None:
         lane = self._lanes.get(asked.partition)
