@@ -3,7 +3,7 @@
 A broker starts it when there is something to compact, gives it one log after another, and lets it
 go when there is nothing more (``Cleaner``). The two talk in pickles: jobs go in at its standard
 input, what became of them comes out at its standard output. It lives as long as that input is open,
-so it does not outlive its broker, however that one ends: nobody else's files are in its way.
+so it does not outlive its broker, however that one ends, and is in the way of no later one.
 """
 
 from __future__ import annotations
