@@ -52,6 +52,7 @@ ROOMS: Final = (
     "log/*.py",
     "broker/connection.py",
     "broker/counters.py",
+    "broker/full_disk.py",
     "broker/server.py",
     "sim/agenda.py",
     "sim/checkpoints.py",
