@@ -32,6 +32,7 @@ from cotidal.sim.workloads.transaction_ledger import (
     TransactionLedger,
 )
 from cotidal.values import TopicPartition
+from patience import StoodStill, within
 from tests.chaos.clients import QUICK, TOPIC
 from tests.chaos.consumer import AssignedConsumer
 
@@ -40,10 +41,14 @@ INPUTS_MAX: Final = 200
 ABORT_ONE_IN: Final = 8
 ZOMBIE_ONE_IN: Final = 12
 CALL_S: Final = 15.0
+STILL_S: Final = 2 * CALL_S
+"""A call that takes longer never ends by itself."""
 STOP_S: Final = 4 * CALL_S
 """A life has no more calls to end. A client that hangs all the same is left behind."""
 PAUSE_S: Final = 0.2
 """Between two lives."""
+
+STILL: Final = "sending offsets"
 
 _UNHEARD: Final = logging.getLogger("cotidal.chaos.unheard")
 _UNHEARD.addHandler(logging.NullHandler())
@@ -82,6 +87,8 @@ class Processor:
         self.broken: Violation | None = None
         self.failed: dict[str, int] = {}
         """Errors that a life ended with, and how many did."""
+        self.helped: Counter[str] = Counter()
+        """Lives whose librdkafka stood still, and was left behind."""
         self._bootstrap = bootstrap
         self._name = name
         self._ledger = ledger
@@ -104,6 +111,8 @@ class Processor:
                 error: KafkaError = wrong.args[0]
                 self.failed[error.name()] = self.failed.get(error.name(), 0) + 1
                 self._over.wait(PAUSE_S)
+            except StoodStill:
+                self.helped[STILL] += 1
             except Violation as violation:
                 self.broken = violation
 
@@ -124,11 +133,7 @@ class Processor:
                 fact = self._ledger.begin(self._name, inputs)
                 producer.begin_transaction()
                 self._write(producer, fact)
-                producer.send_offsets_to_transaction(
-                    [Place(TOPIC, *each) for each in _reached(inputs).items()],
-                    consumer.consumer_group_metadata(),
-                    CALL_S,
-                )
+                self._send_offsets(producer, consumer, inputs)
                 if not self._chance.randrange(ZOMBIE_ONE_IN):
                     producer.flush(CALL_S)
                     return _Zombie(producer, fact)
@@ -147,6 +152,15 @@ class Processor:
             for partition in range(COPIES_PARTITIONS):
                 producer.produce(COPIES, fact.value(one), partition=partition)
             producer.poll(0)
+
+    @staticmethod
+    def _send_offsets(producer: Producer, consumer: Consumer, inputs: tuple[Input, ...]) -> None:
+        """librdkafka (2.16) does not look at the time that it is given, and where the group's
+        coordinator was out of its metadata for a moment it waits until the state of some connection
+        changes (its issues 5456 and 5511): when all is quiet again, for ever."""
+        places = [Place(TOPIC, *each) for each in _reached(inputs).items()]
+        group = consumer.consumer_group_metadata()
+        within(STILL_S, lambda: producer.send_offsets_to_transaction(places, group, CALL_S))
 
     def _commit(self, producer: Producer, fact: Fact) -> None:
         fact.commit_sent = True

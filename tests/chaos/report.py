@@ -31,7 +31,7 @@ def lines(outcome: Outcome) -> Iterator[str]:
         f" processors that began again: {again or 'none'}"
     )
     still = ", ".join(f"{how} {times}" for how, times in sorted(outcome.helped.items()))
-    yield f"readers whose librdkafka stood still and was helped on: {still or 'none'}"
+    yield f"clients whose librdkafka stood still and were helped on: {still or 'none'}"
     yield ""
     if outcome.broken is None:
         yield (

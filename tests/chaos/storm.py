@@ -105,7 +105,7 @@ class Outcome(NamedTuple):
     """Of recorded nodes, taken once more and found the same; 0: none was recorded."""
     transactions: Transactions
     helped: dict[str, int]
-    """Readers whose librdkafka stood still (consumer.py): how, and how often."""
+    """Clients whose librdkafka stood still (consumer.py, processors.py): how, and how often."""
 
     def slowest(self) -> dict[str, tuple[int, float, float]]:
         """Fault -> how many, median and worst seconds."""
@@ -411,8 +411,8 @@ class Storm:
 
     def _helped(self) -> dict[str, int]:
         helped: Counter[str] = Counter()
-        for reader in (*self._readers, *self._committed_readers):
-            helped.update(reader.helped)
+        for client in (*self._readers, *self._committed_readers, *self._processors):
+            helped.update(client.helped)
         return dict(helped)
 
     def _level(self, writer: Writer) -> Level:

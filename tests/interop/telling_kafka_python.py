@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 import warnings
 from collections.abc import Callable
 from typing import Final
 
+from patience import StoodStill, within
 from tests.interop.stories import PATIENCE_SECONDS, Meaning
 from tests.interop.storytellers import Positions, Record, Teller
 
@@ -78,24 +78,13 @@ class _Transactional:
 
     def _ended_by(self, end: Callable[[], None]) -> None:
         """It has no timeout of its own."""
-        outcome: list[Exception | None] = []
-
-        def ends() -> None:
-            try:
-                end()
-                outcome.append(None)
-            except Exception as wrong:
-                outcome.append(wrong)
-
-        if not self._is_forgotten:
-            waiting = threading.Thread(target=ends, daemon=True)
-            waiting.start()
-            waiting.join(PATIENCE_SECONDS)
-        if not outcome:
+        try:
+            if not self._is_forgotten:
+                within(PATIENCE_SECONDS, end)
+                return
+        except StoodStill:
             self._is_forgotten = True
-            raise _Forgotten("the end of a transaction was not answered")
-        if outcome[0] is not None:
-            raise outcome[0]
+        raise _Forgotten("the end of a transaction was not answered")
 
 
 def _ready_for_transactions(bootstrap: str, topic: str) -> KafkaProducer:

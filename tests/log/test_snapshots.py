@@ -98,6 +98,7 @@ def test_batches_before_a_snapshot_are_told_with_it(shelf: Shelf) -> None:
     assert [header.base_sequence for header in snapshot.before] == list(range(36))
 
 
+@pytest.mark.plain
 def test_not_more_is_read_before_a_snapshot_than_its_bound(
     shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
