@@ -32,9 +32,9 @@ from cotidal.sim.workloads.transaction_ledger import (
     TransactionLedger,
 )
 from cotidal.values import TopicPartition
-from patience import StoodStill, within
 from tests.chaos.clients import QUICK, TOPIC
 from tests.chaos.consumer import AssignedConsumer
+from tests.chaos.patience import StoodStill, within
 
 GROUP: Final = "processors"
 INPUTS_MAX: Final = 200

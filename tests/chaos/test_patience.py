@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from patience import StoodStill, within
+from tests.chaos.patience import StoodStill, within
 
 
 def test_a_call_that_returns_in_time_is_just_called() -> None:

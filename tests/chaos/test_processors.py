@@ -9,10 +9,9 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-import patience
 from cotidal.testing.cluster import Cluster
 from real_cluster import until
-from tests.chaos import processors
+from tests.chaos import patience, processors
 from tests.chaos.clients import TOPIC
 from tests.chaos.processors import COPIES, COPIES_PARTITIONS, STILL, Ledger, Processor
 

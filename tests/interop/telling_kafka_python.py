@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable
 from typing import Final
 
-from patience import StoodStill, within
+from tests.chaos.patience import StoodStill, within
 from tests.interop.stories import PATIENCE_SECONDS, Meaning
 from tests.interop.storytellers import Positions, Record, Teller
 
