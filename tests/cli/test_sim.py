@@ -104,7 +104,9 @@ def test_every_run_is_a_row_of_a_parquet_file_and_a_promise_has_one_script(here:
 
 @pytest.mark.usefixtures("reckless")
 def test_shrinking_may_be_turned_off(here: Path) -> None:
-    _, sentence = refused(1, "run", "--plan", "calm", "--seed", "7", "--no-shrink")
+    out, sentence = refused(1, "run", "--plan", "calm", "--seed", "7", "--no-shrink")
+    assert "\n1 run of plan calm: 1 failed; " in f"\n{out}"
+    assert sentence.startswith("1 of 1 run broke a promise; ")
     assert "`cotidal sim replay --plan calm --seed 7`" in sentence
     assert list(here.iterdir()) == []
 

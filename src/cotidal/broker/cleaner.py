@@ -8,6 +8,7 @@ so it does not outlive its broker, however that one ends, and is in the way of n
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import signal
@@ -83,10 +84,8 @@ class Cleaner:
             return None
         for pipe in (process.stdin, process.stdout):
             assert pipe is not None
-            try:
+            with contextlib.suppress(OSError):  # it was gone before what it was sent
                 pipe.close()
-            except OSError:  # it was gone before what it was sent
-                continue
         return process.wait()
 
     def stop(self) -> None:
