@@ -23,6 +23,7 @@ IDEMPOTENT_ONCE: Final = "per producer id, epoch and sequence at most one copy i
 DURABLE_BEFORE_TOLD: Final = "no message reveals state that is not yet durable"
 REPLAY_CANNOT_FAIL: Final = "replay of a committed record always succeeds"
 REFUSED_BY_NAME: Final = "whoever is refused is told why: never UNKNOWN_SERVER_ERROR"
+SOMEBODY_IS_NAMED: Final = "metadata that tells of topics names a broker to ask again"
 LIVES_REPEAT: Final = "a node that is told the same at the same times wants the same"
 BOUNDS_KEPT: Final = "nothing that has a bound grows beyond it"
 REPLIES_IN_ORDER: Final = "replies leave a connection in the order of its requests"

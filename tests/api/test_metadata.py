@@ -71,6 +71,14 @@ def test_a_broker_that_was_just_lost_is_named_but_leads_nothing(cluster, asked):
     assert (partition.leader_id, partition.offline_replicas) == (-1, (4,))
 
 
+def test_whoever_is_fenced_is_named_when_nobody_else_is_left_to_ask(cluster, asked):
+    cluster.view.doubted |= {1, 2, 3}
+    response = answer(by_name("orders"), asked(9), cluster.view)
+    assert [broker.node_id for broker in response.brokers] == [1, 2, 3, 4]
+    assert {each.leader_id for each in response.topics[0].partitions} == {-1}
+    assert response.controller_id == -1
+
+
 def test_partition_without_leader_says_so_and_names_its_offline_replicas(cluster, asked):
     (topic,) = answer(by_name("lonely"), asked(9), cluster.view).topics
     (partition,) = topic.partitions

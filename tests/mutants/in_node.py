@@ -164,4 +164,12 @@ NODE_MUTANTS: Final = (
         "            *place, check_crc=False, end=file.size, epoch=epoch,",
         ("lossy-disk", "lone-lossy", "beyond"),
     ),
+    Mutant(
+        "nobody-is-named",
+        "metadata that tells of topics names a broker to ask again (SOMEBODY_IS_NAMED)",
+        "api/reachability.py",
+        "    return found or registered\n",
+        "    return found\n",
+        ("controller-only", "unclean-on"),
+    ),
 )

@@ -25,13 +25,20 @@ def reachable(view: View, listener: str) -> dict[NodeId, Endpoint]:
 
 
 def named(view: View, listener: str) -> dict[NodeId, Endpoint]:
-    """The brokers that can be reached, and those that could be a moment ago."""
+    """The brokers that can be reached, and those that could be a moment ago.
+
+    If that is nobody, all that are registered: a client that is told of no broker has nobody left
+    to ask again, and some (librdkafka 2.16) then stand still for ever.
+    """
     found = reachable(view, listener)
+    registered = {}
     for node_id, broker in view.image.brokers.items():
         endpoint = broker.endpoint(listener)
-        if endpoint is not None and view.is_just_lost(node_id):
-            found[node_id] = endpoint
-    return found
+        if endpoint is not None:
+            registered[node_id] = endpoint
+            if view.is_just_lost(node_id):
+                found[node_id] = endpoint
+    return found or registered
 
 
 def controller_for_clients(view: View, reached: Mapping[NodeId, Endpoint]) -> NodeId:

@@ -413,6 +413,7 @@ ELSEWHERE = {
     "BOUNDS_KEPT",  # test_lives.py
     "LIVES_REPEAT",  # test_lives.py
     "REFUSED_BY_NAME",  # workloads/test_visitor.py
+    "SOMEBODY_IS_NAMED",  # workloads/test_visitor.py
     "COMMITS_KEPT",  # workloads/test_group_ledger.py
     "GENERATIONS_ASCEND",  # workloads/test_group_ledger.py
     "MEMBERS_KEPT",  # workloads/test_group_member.py

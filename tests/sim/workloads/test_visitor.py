@@ -6,9 +6,10 @@ import pytest
 
 from cotidal.core.groups.consumer.pattern import BadPattern, Pattern
 from cotidal.errors import ErrorCode
-from cotidal.invariants import COMMITS_KEPT, REFUSED_BY_NAME
+from cotidal.invariants import COMMITS_KEPT, REFUSED_BY_NAME, SOMEBODY_IS_NAMED
 from cotidal.messages.rpc.apis import ApiKey
 from cotidal.messages.rpc.join_group import JoinGroupRequest, JoinGroupResponse
+from cotidal.messages.rpc.metadata import MetadataResponse, MetadataResponseTopic
 from cotidal.messages.rpc.offset_fetch import (
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
@@ -91,6 +92,12 @@ def test_whoever_is_told_of_an_unknown_error_says_so(
     with pytest.raises(Violation) as broken:
         visitor._ask("nobody", ("node-1", 9092), question)
     assert broken.value.promise == REFUSED_BY_NAME
+
+
+def test_whoever_is_told_of_topics_and_of_no_broker_says_so(run: Run) -> None:
+    with pytest.raises(Violation) as broken:
+        run.producers[0]._refreshed(MetadataResponse(topics=(MetadataResponseTopic(),)))
+    assert broken.value.promise == SOMEBODY_IS_NAMED
 
 
 def test_errors_are_found_wherever_they_are() -> None:

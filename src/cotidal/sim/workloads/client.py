@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from cotidal.invariants import REPLIES_IN_ORDER
+from cotidal.invariants import REPLIES_IN_ORDER, SOMEBODY_IS_NAMED
 from cotidal.limits import RESPONSE_BYTES_MAX
 from cotidal.messages.rpc.apis import ApiKey
 from cotidal.messages.rpc.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
@@ -192,6 +192,8 @@ class Client:
             self.refresh()
             return
         addresses = {broker.node_id: (broker.host, broker.port) for broker in response.brokers}
+        if response.topics and not addresses:
+            raise Violation(SOMEBODY_IS_NAMED, f"{self.name} was told of topics and of no broker")
         self.addresses.update(addresses)
         for topic in response.topics:
             if topic.error_code or topic.name is None:
