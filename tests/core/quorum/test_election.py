@@ -313,6 +313,14 @@ def test_every_voter_is_told_who_leads_and_again_after_half_a_fetch_time_out() -
     assert set(bench.asked(said.BeginEpoch, bench.wait(1))) == {2, 3}
 
 
+def test_who_has_fetched_since_is_not_told_again() -> None:
+    bench = Bench().start().lead()
+    bench.wait(600)
+    bench.fetch(2)
+    assert set(bench.asked(said.BeginEpoch, bench.wait(400))) == {3}
+    assert set(bench.asked(said.BeginEpoch, bench.wait(1_000))) == {2, 3}
+
+
 # restarts
 
 

@@ -25,7 +25,7 @@ from cotidal.core.quorum.majority import committed_offset, last_heard_by_majorit
 from cotidal.core.quorum.membership import on_commit_moved
 from cotidal.core.quorum.snapshots import suggest_snapshot
 from cotidal.core.quorum.states import Leader, Parked, Progress, Quorum
-from cotidal.core.quorum.transitions import begin_epoch, resign
+from cotidal.core.quorum.transitions import remind_of_epoch, resign
 from cotidal.core.quorum.voters import ReplicaKey, key_of
 from cotidal.errors import ErrorCode
 from cotidal.invariants import HIGH_WATERMARK_MONOTONIC
@@ -132,7 +132,7 @@ def on_time(q: Quorum, now: Millis) -> None:
         resign(q, now)
         return
     if now >= role.begin_at:
-        begin_epoch(q, role, now)
+        remind_of_epoch(q, role, now)
         _forget_observers(q, role, now)
 
 

@@ -184,10 +184,20 @@ def ask_for_votes(q: Quorum, role: Prospective | Candidate, now: Millis) -> None
 
 
 def begin_epoch(q: Quorum, role: Leader, now: Millis) -> None:
-    """Tell every voter who leads, and again every half fetch time-out."""
+    """Tell every voter who leads."""
     role.begin_at = Millis(now + q.config.fetch_timeout_ms // 2)
     for node in q.other_voters:
         begin_epoch_of(q, node)
+
+
+def remind_of_epoch(q: Quorum, role: Leader, now: Millis) -> None:
+    """Every half fetch time-out, tell whoever has not fetched for as long; others know it."""
+    patience_ms = q.config.fetch_timeout_ms // 2
+    role.begin_at = Millis(now + patience_ms)
+    for voter in q.voter_set.voters:
+        key = key_of(voter)
+        if key.node_id != q.config.node_id and now - role.progress[key].contact_at >= patience_ms:
+            begin_epoch_of(q, key.node_id)
 
 
 def begin_epoch_of(q: Quorum, node: NodeId) -> None:

@@ -397,6 +397,8 @@ def _make_due(quorum: Quorum, peer: NodeId) -> None:
             role.ask_at = NOW
         case Leader():
             role.begin_at = NOW
+            for progress in role.progress.values():
+                progress.contact_at = Millis(NOW - quorum.config.fetch_timeout_ms // 2)
         case Unattached():
             pass
 
@@ -417,6 +419,7 @@ def _forget_time(quorum: Quorum) -> None:
             for progress in role.progress.values():
                 progress.caught_up_at = progress.fetched_at = None
                 progress.end_seen = Offset(-1)
+                progress.contact_at = NOW
             for key, parked in role.parked.items():
                 role.parked[key] = parked._replace(deadline=LATER)
     quorum.known_ends.clear()
