@@ -4,12 +4,19 @@ No generated example has to come quickly. A test that starts processes, a browse
 is run once more; whatever needed that is named at the end of the run, with the end of what it said
 the first time, and wants to be looked at. What is pure has one try.
 
+A test that is over its time is interrupted, unless it is in a library that never comes back to
+Python (librdkafka's, say). Then its worker tells where every thread is, and ends
+(`faulthandler_exit_on_timeout`). xdist waits for ever where a group's worker has died, so the whole
+run ends with it, and says so with its status: `make test` begins once more.
+
 Where several workers share the tests out (`--dist loadgroup`), those of one file stay together, so
 that what a file starts is started once; so do all that share Spark's session, or a browser.
 """
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 from typing import Final
 
@@ -26,6 +33,8 @@ REAL: Final = (
 """Rooms whose tests share the machine with what they start."""
 LINES_TOLD: Final = 30
 """Of a first try that failed."""
+WORKER_DIED: Final = 75
+"""Exit status; the Makefile knows it."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -40,6 +49,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.get_closest_marker("xdist_group") is None:
             shares_spark = "spark" in getattr(item, "fixturenames", ())
             item.add_marker(pytest.mark.xdist_group("spark" if shares_spark else str(path)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: object, error: object) -> None:
+    if error:
+        print(f"\na worker has died ({error}): this run ends", file=sys.stderr, flush=True)
+        os._exit(WORKER_DIED)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -21,6 +21,7 @@ PARTITION: Final = {
     " shrink_isr on_isr_answered stop_leading admit_batch admit_marker on_appended admit_delete",
     "follower.py": "follow on_answered on_appended on_leader_ends on_log_cut",
     "replica.py": "on_log_opened on_start_moved on_log_failed",
+    "resting.py": "goes_on",
 }
 COORDINATOR: Final = "ask on_ticked on_loaded on_committed on_refused replay replay_end"
 DUTIES: Final = ("decide_due", "decide_refused", "decide_auto_create")

@@ -22,6 +22,7 @@ from cotidal.node.effects import AdvanceStart, SaveEpochs
 from cotidal.node.events import StartMoved
 from cotidal.node.hosting import Hosted
 from cotidal.node.redirects import not_here
+from cotidal.node.resting import disturb
 from cotidal.node.state import NodeState
 from cotidal.values import Millis, Offset, TopicPartition
 
@@ -143,7 +144,7 @@ def next_deadline(state: NodeState) -> Millis | None:
 
 def _hurry_followers(state: NodeState, hosted: Hosted) -> None:
     """They hear where the log begins now, not when their wait for records ends."""
-    for fetch in hosted.replica_fetches:
+    for fetch in (*hosted.replica_fetches, *disturb(hosted)):
         fetch.deadline = state.now
         state.dirty_fetches[fetch] = None
 

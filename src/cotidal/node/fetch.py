@@ -18,6 +18,7 @@ Owns of the state: sessions, dirty_fetches, deadlines.
 from __future__ import annotations
 
 import heapq
+from collections.abc import Collection
 from typing import Final, NamedTuple, TypeAlias
 
 from cotidal.api import fetch as api
@@ -42,6 +43,7 @@ from cotidal.node.events import ReadDone
 from cotidal.node.hosting import Hosted
 from cotidal.node.partition_effects import move
 from cotidal.node.redirects import leader_instead, not_here
+from cotidal.node.resting import lie_down, restless
 from cotidal.node.sessions import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
@@ -107,6 +109,7 @@ class PendingFetch:
         "answered",
         "asked",
         "deadline",
+        "disturbed",
         "held_back",
         "incremental",
         "is_level",
@@ -128,7 +131,10 @@ class PendingFetch:
         self.slot = slot
         self.session: FetchSession | None = None
         self.incremental = False
-        self.partitions: dict[PartitionKey, FetchedPartition] = {}
+        self.partitions: Collection[FetchedPartition] = ()
+        """To be looked at; of a follower's session only those that do not rest (resting.py)."""
+        self.disturbed: list[FetchedPartition] = []
+        """Those that rested when this was last looked at, and do so no more."""
         self.replica: FetchingReplica | None = None
         self.rack = ""
         """Of a consumer that may be sent to a replica near it."""
@@ -151,8 +157,14 @@ class PendingFetch:
         self.answered = False
 
     def forget(self) -> None:
-        self.answered = True
+        self.end()
         _unpark(self)
+
+    def end(self) -> None:
+        """It has its answer, or nobody waits for one any more."""
+        self.answered = True
+        if self.session is not None and self.session.waiting is self:
+            self.session.waiting = None
 
 
 def begin(state: NodeState, slot: Slot, request: FetchRequest) -> None:
@@ -168,6 +180,8 @@ def begin(state: NodeState, slot: Slot, request: FetchRequest) -> None:
     if follower >= 0:
         epoch = api.fetcher_epoch(request, version)
         pending.replica = _new(FetchingReplica, (NodeId(follower), epoch, True))
+        if pending.session is not None and pending.incremental:
+            pending.partitions = restless(state, pending.session, NodeId(follower), epoch)
     else:
         # A follower's fetch is counted as what it tells its leader.
         state.tally.partition_events += len(pending.partitions)
@@ -198,6 +212,8 @@ def on_read_done(state: NodeState, pending: PendingFetch, event: ReadDone) -> No
         _answer(state, pending, data, aborted)
     else:
         _park(state, pending, missing_bytes=pending.min_bytes - total)
+        if pending.disturbed:
+            state.dirty_fetches[pending] = None
 
 
 def _gone_since(state: NodeState, pending: PendingFetch, position: int) -> bool:
@@ -219,6 +235,10 @@ def evaluate_dirty(state: NodeState) -> None:
         for pending in woken:
             if not pending.answered:
                 _unpark(pending)
+                if pending.replica is not None and pending.incremental:
+                    looked_at = [asked.fetched for asked in pending.asked]
+                    pending.partitions = [*looked_at, *pending.disturbed]
+                    pending.disturbed = []
                 _evaluate(state, pending)
 
 
@@ -268,7 +288,9 @@ def _join_session(
             pending.session = state.sessions.begin(
                 partitions, uses_topic_ids=uses_topic_ids, now=state.now
             )
-        pending.partitions = partitions
+            if pending.session is not None:
+                pending.session.waiting = pending
+        pending.partitions = partitions.values()
         return None
     session = state.sessions.resume(
         request.session_id,
@@ -282,10 +304,11 @@ def _join_session(
     for forgotten in request.forgotten_topics_data:
         topic = TopicRef(forgotten.topic, forgotten.topic_id)
         for partition in forgotten.partitions:
-            session.partitions.pop((topic, partition), None)
+            session.forget((topic, partition))
+    session.waiting = pending
     pending.session = session
     pending.incremental = True
-    pending.partitions = session.partitions
+    pending.partitions = session.partitions.values()
     return None
 
 
@@ -317,12 +340,14 @@ def _evaluate(state: NodeState, pending: PendingFetch) -> None:
     pending.held_back = False
     replica = pending.replica
     wants: list[Want] = []
-    for fetched in pending.partitions.values():
+    for fetched in pending.partitions:
         hosted, verdict = _admit(state, pending, fetched, uses_topic_ids)
-        if isinstance(verdict, Granted):
-            if hosted is None or fetched.offset >= verdict.below:
-                pass
-            elif replica is not None and throttles.holds_back(state, hosted, replica.node_id):
+        marks = NO_MARKS if hosted is None else _marks(hosted)
+        if hosted is None or not isinstance(verdict, Granted):
+            if not (pending.incremental and isinstance(verdict, Refusal) and fetched.told_error):
+                pending.urgent = True
+        elif fetched.offset < verdict.below:
+            if replica is not None and throttles.holds_back(state, hosted, replica.node_id):
                 pending.held_back = True
                 state.leader_throttle.held_back += 1
             else:
@@ -330,13 +355,18 @@ def _evaluate(state: NodeState, pending: PendingFetch) -> None:
                 place = hosted.replica.partition
                 want = (place, fetched.offset, fetched.max_bytes, verdict.below)
                 wants.append(_new(Want, want))
-        elif not (pending.incremental and isinstance(verdict, Refusal) and fetched.told_error):
-            pending.urgent = True
-        marks = NO_MARKS if hosted is None else _marks(hosted)
+        if (
+            replica is not None
+            and replica.is_news
+            and hosted is not None
+            and isinstance(verdict, Granted)
+            and _tell_leader(state, pending, replica, hosted, fetched)
+        ):
+            continue
         pending.asked.append(_new(Asked, (fetched, hosted, verdict, marks)))
     pending.is_level = replica is not None and not wants and not pending.held_back
     if replica is not None and replica.is_news:
-        _tell_leaders(state, pending, replica)
+        pending.replica = _new(FetchingReplica, (replica.node_id, replica.broker_epoch, False))
     if wants:
         token = state.next_read_token(pending)
         committed = pending.isolation_level == READ_COMMITTED and replica is None
@@ -348,15 +378,22 @@ def _evaluate(state: NodeState, pending: PendingFetch) -> None:
         _park(state, pending, missing_bytes=pending.min_bytes)
 
 
-def _tell_leaders(state: NodeState, pending: PendingFetch, replica: FetchingReplica) -> None:
+def _tell_leader(
+    state: NodeState,
+    pending: PendingFetch,
+    replica: FetchingReplica,
+    hosted: Hosted,
+    fetched: FetchedPartition,
+) -> bool:
     """What a follower asks for tells how far it has got. The answer carries the marks as they were
-    before that: a follower's high watermark is a round trip behind."""
-    pending.replica = _new(FetchingReplica, (replica.node_id, replica.broker_epoch, False))
-    for asked in pending.asked:
-        if asked.hosted is not None and isinstance(asked.verdict, Granted):
-            fetched = asked.fetched
-            told = (replica.node_id, fetched.offset, fetched.start_offset, replica.broker_epoch)
-            move(state, asked.hosted, on_follower_fetched, _new(FollowerFetched, told), state.now)
+    before that: a follower's high watermark is a round trip behind. True if it rests now."""
+    told = _new(
+        FollowerFetched,
+        (replica.node_id, fetched.offset, fetched.start_offset, replica.broker_epoch),
+    )
+    move(state, hosted, on_follower_fetched, told, state.now)
+    session = pending.session
+    return session is not None and pending.incremental and lie_down(hosted, session, fetched, told)
 
 
 def _admit(
@@ -433,7 +470,7 @@ def _answer(
     data: dict[int, bytes | memoryview | str],
     aborted: dict[int, tuple[AbortedTransaction, ...]],
 ) -> None:
-    pending.answered = True
+    pending.end()
     topics: list[tuple[str, Uuid, list[PartitionData]]] = []
     last: TopicRef | None = None
     served: list[FetchedPartition] = []

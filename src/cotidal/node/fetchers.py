@@ -16,6 +16,7 @@ fetcher_wake.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from cotidal.api import fetch as api
@@ -25,6 +26,7 @@ from cotidal.core.partition.follower import (
     Answered,
     LeaderEnds,
     Question,
+    asks_again,
     on_answered,
     on_leader_ends,
     question,
@@ -37,7 +39,7 @@ from cotidal.messages.rpc.apis import ApiKey
 from cotidal.messages.rpc.fetch import FetchRequest, FetchResponse, PartitionData
 from cotidal.messages.rpc.list_offsets import ListOffsetsResponse
 from cotidal.node import calls, throttles
-from cotidal.node.hosting import Hosted
+from cotidal.node.hosting import Hosted, Said
 from cotidal.node.partition_effects import move
 from cotidal.node.replica_sessions import Put, ReplicaSession, Wording
 from cotidal.node.state import NodeState
@@ -152,11 +154,13 @@ def on_fetch_answered(state: NodeState, asked: FetchCall, response: FetchRespons
     answered = _by_partition(state, response)
     if error is ErrorCode.NONE and asked.wording.is_full:
         error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION  # of those that it passes over
-    for partition, put in asked.questions.items():
+    # Of the others there is no news, where nothing is wrong.
+    for partition in answered if error is ErrorCode.NONE else asked.questions:
+        put = asked.questions.get(partition)
         hosted = state.hosted.get(partition)
+        if put is None or hosted is None:
+            continue
         told = answered.get(partition)
-        if hosted is None or (told is None and error is ErrorCode.NONE):
-            continue  # no news
         if told is not None and told.records is not None:
             throttles.on_fetched(state, hosted, len(told.records.data))
         move(state, hosted, on_answered, _answer(put.question, told, error), state.now)
@@ -227,26 +231,7 @@ def _ask(state: NodeState, leader: NodeId) -> None:
     endpoint = calls.broker_endpoint(state, leader)
     if len(under_way) >= UNDER_WAY_MAX or endpoint is None:
         return
-    questions: dict[TopicPartition, Put] = {}
-    for partition, hosted in state.followed.get(leader, {}).items():
-        following = hosted.replica.following
-        if following is None or (under_way and _is_asked(partition, under_way)):
-            continue
-        if not hosted.replica.is_steady and hosted.replica.offline_reason is None:
-            return  # what the disk answers brings us back, and then all are asked for together
-        put = question(hosted.replica, state.now)
-        if put is not None and throttles.postpones(state, hosted):
-            state.follower_throttle.held_back += 1
-            _wake_at(state, state.follower_throttle.within_at(state.now))
-        elif put is not None:
-            is_untold = following.leader_high_watermark == NO_OFFSET
-            questions[partition] = _new(Put, (hosted.replica.topic_id, put, is_untold))
-        elif following.not_before > state.now:
-            _wake_at(state, following.not_before)
-        else:
-            lost = question_of_ends(hosted.replica, state.now)
-            if lost is not None and partition not in state.ends_under_way:
-                _ask_ends(state, leader, partition, lost)
+    questions = _questions(state, leader, under_way[0].questions if under_way else {})
     if not questions:
         return
     taken = {other.lane for other in under_way}
@@ -271,6 +256,44 @@ def _ask(state: NodeState, leader: NodeId) -> None:
     )
 
 
+def _questions(
+    state: NodeState, leader: NodeId, elsewhere: Mapping[TopicPartition, Put]
+) -> dict[TopicPartition, Put] | None:
+    """What every partition that follows this leader and is ready has to ask; ``elsewhere``: what is
+    being asked already. None while the disk works for one: what it answers brings us back, and then
+    all are asked for together."""
+    now = state.now
+    questions: dict[TopicPartition, Put] = {}
+    for partition, hosted in state.followed.get(leader, {}).items():
+        replica = hosted.replica
+        following = replica.following
+        if following is None or partition in elsewhere:
+            continue
+        said = hosted.said
+        if said is not None and said.to is following and asks_again(replica, said.put[1], now):
+            questions[partition] = said.put
+            continue
+        if not replica.is_steady and replica.offline_reason is None:
+            return None
+        put = question(replica, now)
+        if put is not None and throttles.postpones(state, hosted):
+            state.follower_throttle.held_back += 1
+            _wake_at(state, state.follower_throttle.within_at(now))
+        elif put is not None:
+            is_untold = following.leader_high_watermark == NO_OFFSET
+            saying = _new(Put, (replica.topic_id, put, is_untold))
+            questions[partition] = saying
+            may_repeat = not is_untold and not hosted.throttled_follower
+            hosted.said = _new(Said, (following, saying)) if may_repeat else None
+        elif following.not_before > now:
+            _wake_at(state, following.not_before)
+        else:
+            lost = question_of_ends(replica, now)
+            if lost is not None and partition not in state.ends_under_way:
+                _ask_ends(state, leader, partition, lost)
+    return questions
+
+
 def _wait_ms(state: NodeState, asked: FetchCall) -> int:
     terms = state.fetch_terms
     if asked.is_brief:
@@ -278,10 +301,6 @@ def _wait_ms(state: NodeState, asked: FetchCall) -> int:
     # A new question has its marks to hear.
     is_quiet = asked.session.is_quiet and not asked.wording.named
     return terms.quiet_wait_ms if is_quiet else terms.wait_ms
-
-
-def _is_asked(partition: TopicPartition, under_way: list[FetchCall]) -> bool:
-    return any(partition in other.questions for other in under_way)
 
 
 def _request(state: NodeState, wording: Wording, wait_ms: int) -> FetchRequest:

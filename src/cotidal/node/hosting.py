@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from cotidal.core.partition.leader import WriteRules
-from cotidal.core.partition.replica import Replica
+from cotidal.core.partition.replica import Following, Replica
 from cotidal.errors import ErrorCode
 from cotidal.messages.batch import Placed, RecordRules
 from cotidal.node.rate import Rate
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from cotidal.node.acks import PendingProduce
     from cotidal.node.deletions import PendingDelete
     from cotidal.node.fetch import PendingFetch
+    from cotidal.node.replica_sessions import Put
+    from cotidal.node.sessions import FetchedPartition, FetchSession
 
 
 COORDINATED: Final = ("__consumer_offsets", "__transaction_state")
@@ -53,6 +55,13 @@ class Waiting:
         self.partition_position = partition_position
         self.base_offset = base_offset
         self.timestamp = timestamp
+
+
+class Said(NamedTuple):
+    """A question, as it was put to the leader of that time."""
+
+    to: Following
+    put: Put
 
 
 class Marking(Protocol):
@@ -120,7 +129,9 @@ class Hosted:
         "record_rules",
         "replica",
         "replica_fetches",
+        "resting",
         "rules",
+        "said",
         "settings",
         "stamps",
         "throttled_follower",
@@ -163,4 +174,8 @@ class Hosted:
         """Ends of transactions, ascending in the offset they wait for."""
         self.fetches: dict[PendingFetch, None] = {}
         self.replica_fetches: dict[PendingFetch, None] = {}
+        self.resting: dict[FetchedPartition, FetchSession] = {}
+        """Followers that have everything, in the sessions in which they fetch (resting.py)."""
         self.deletions: list[PendingDelete] = []
+        self.said: Said | None = None
+        """As follower: what it asked last, unless that may have to be thought over."""

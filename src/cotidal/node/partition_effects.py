@@ -41,6 +41,7 @@ from cotidal.node.effects import (
 )
 from cotidal.node.effects import StartOver as StartLogOver
 from cotidal.node.hosting import Hosted
+from cotidal.node.resting import disturb
 from cotidal.node.state import NodeState
 from cotidal.values import NO_EPOCH, Offset
 
@@ -146,9 +147,12 @@ def wake_replica_fetches(state: NodeState, hosted: Hosted) -> None:
     """More is written: followers may have it at once, consumers when it is committed."""
     for pending in hosted.replica_fetches:
         state.dirty_fetches[pending] = None
+    if hosted.resting:
+        for pending in disturb(hosted):
+            state.dirty_fetches[pending] = None
 
 
 def wake_all_fetches(state: NodeState, hosted: Hosted) -> None:
     """The partition is no longer served from here: its fetches are told so."""
-    for pending in (*hosted.fetches, *hosted.replica_fetches):
+    for pending in (*hosted.fetches, *hosted.replica_fetches, *disturb(hosted)):
         state.dirty_fetches[pending] = None

@@ -162,7 +162,7 @@ def on_log_appended(state: NodeState, event: Appended) -> None:
             wake_fetches(state, hosted)
         elif isinstance(effect, (EndMoved, CompleteAcks)):  # a union would be made anew each time
             on_progress(state, hosted, effect)
-            if hosted.replica_fetches and isinstance(effect, EndMoved):
+            if isinstance(effect, EndMoved):
                 wake_replica_fetches(state, hosted)
         else:
             obey(state, hosted, (effect,))

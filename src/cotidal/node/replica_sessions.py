@@ -96,10 +96,19 @@ class ReplicaSession:
         if broker_epoch != self._broker_epoch:
             self._broker_epoch = broker_epoch
             self._epoch = 0
-        if self._epoch == 0 or any(put.is_untold and at in known for at, put in asked.items()):
-            self._epoch = 0
+        named: dict[TopicPartition, Put] = {}
+        for at, put in asked.items():
+            before = known.get(at)
+            if put is before:  # most of them, where there are many
+                continue
+            if before is not None and put.is_untold:
+                self._epoch = 0
+            if self._epoch == 0:
+                break
+            if _is_news(put, before):
+                named[at] = put
+        if self._epoch == 0:
             return Wording(self._id, 0, asked, {})
-        named = {at: put for at, put in asked.items() if _is_news(put, known.get(at))}
         forgotten = {at: put.topic_id for at, put in known.items() if at not in asked}
         epoch = self._epoch
         self._epoch = next_epoch(epoch)
@@ -125,4 +134,4 @@ class ReplicaSession:
 
 
 def _is_news(put: Put, before: Put | None) -> bool:
-    return before is None or put.question != before.question
+    return put is not before and (before is None or put.question != before.question)

@@ -11,12 +11,16 @@ first ones when a response is full.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cotidal.core.machine import Entropy
+from cotidal.core.partition.resting import Rest
 from cotidal.errors import ErrorCode
 from cotidal.limits import FETCH_SESSION_IDLE_MS, FETCH_SESSIONS_MAX
-from cotidal.values import NO_EPOCH, LeaderEpoch, Millis, Offset, Uuid
+from cotidal.values import NO_EPOCH, BrokerEpoch, LeaderEpoch, Millis, NodeId, Offset, Uuid
+
+if TYPE_CHECKING:
+    from cotidal.node.fetch import PendingFetch
 
 FINAL_EPOCH: Final = -1
 INITIAL_EPOCH: Final = 0
@@ -44,6 +48,8 @@ class FetchedPartition:
         "max_bytes",
         "offset",
         "partition",
+        "rest",
+        "rests_in",
         "start_offset",
         "told_error",
         "told_high_watermark",
@@ -63,6 +69,10 @@ class FetchedPartition:
         self.told_high_watermark = Offset(-1)
         self.told_start = Offset(-1)
         self.told_error = False
+        self.rest: Rest | None = None
+        """Of a follower that has everything, and knows it (resting.py)."""
+        self.rests_in: dict[FetchedPartition, FetchSession] = {}
+        """Where its partition finds it, while it rests."""
 
     def ask(
         self,
@@ -78,13 +88,28 @@ class FetchedPartition:
         self.current_epoch = current_epoch
         self.last_fetched_epoch = last_fetched_epoch
         self.start_offset = start_offset
+        self.rise()
+
+    def rise(self) -> None:
+        """It is to be looked at again."""
+        if self.rest is not None:
+            self.rest = None
+            del self.rests_in[self]
 
 
 PartitionKey = tuple[TopicRef, int]
 
 
 class FetchSession:
-    __slots__ = ("epoch", "id", "last_used", "partitions", "uses_topic_ids")
+    __slots__ = (
+        "epoch",
+        "fetcher",
+        "id",
+        "last_used",
+        "partitions",
+        "uses_topic_ids",
+        "waiting",
+    )
 
     def __init__(self, id_: int, *, uses_topic_ids: bool) -> None:
         self.id = id_
@@ -92,6 +117,20 @@ class FetchSession:
         self.uses_topic_ids = uses_topic_ids
         self.partitions: dict[PartitionKey, FetchedPartition] = {}
         self.last_used = Millis(0)
+        self.fetcher: tuple[NodeId, BrokerEpoch] | None = None
+        """Of a follower: which incarnation of whom fetched last."""
+        self.waiting: PendingFetch | None = None
+        """Its fetch that is not answered yet."""
+
+    def forget(self, key: PartitionKey) -> None:
+        gone = self.partitions.pop(key, None)
+        if gone is not None:
+            gone.rise()
+
+    def rise(self) -> None:
+        """Every partition of it is to be looked at again."""
+        for fetched in self.partitions.values():
+            fetched.rise()
 
     def advance(self) -> None:
         self.epoch = next_epoch(self.epoch)
@@ -142,7 +181,9 @@ class FetchSessions:
         return session
 
     def end(self, id_: int) -> None:
-        self._by_id.pop(id_, None)
+        session = self._by_id.pop(id_, None)
+        if session is not None:
+            session.rise()
 
     def _make_room(self, now: Millis) -> bool:
         if len(self._by_id) < FETCH_SESSIONS_MAX:
@@ -150,5 +191,5 @@ class FetchSessions:
         longest_unused = next(iter(self._by_id.values()))
         if now - longest_unused.last_used < FETCH_SESSION_IDLE_MS:
             return False
-        del self._by_id[longest_unused.id]
+        self.end(longest_unused.id)
         return True

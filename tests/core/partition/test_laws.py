@@ -18,12 +18,14 @@ from cotidal.core.partition import follower as follower_side
 from cotidal.core.partition import leader as leader_side
 from cotidal.core.partition import nearest, reading
 from cotidal.core.partition import replica as replica_module
+from cotidal.core.partition import resting as resting_module
 from cotidal.core.partition.effects import ProposeIsr, StartOver, Truncate
 from cotidal.core.partition.epochs import EpochEnd
 from cotidal.core.partition.follower import (
     Answered,
     LeaderEnds,
     Question,
+    asks_again,
     follow,
     on_answered,
     on_leader_ends,
@@ -33,6 +35,7 @@ from cotidal.core.partition.follower import (
     stop_following,
 )
 from cotidal.core.partition.leader import (
+    FollowerFetched,
     IsrAnswered,
     MarkerAsk,
     WriteRules,
@@ -44,6 +47,7 @@ from cotidal.core.partition.leader import (
     low_watermark,
     needs_verification,
     on_brokers_changed,
+    on_follower_fetched,
     on_isr_answered,
     on_partition_changed,
     shrink_isr,
@@ -51,6 +55,7 @@ from cotidal.core.partition.leader import (
     transaction_refusal,
 )
 from cotidal.core.partition.nearest import select_read_replica
+from cotidal.core.partition.progress import Progress
 from cotidal.core.partition.reading import (
     Diverged,
     Granted,
@@ -60,6 +65,7 @@ from cotidal.core.partition.reading import (
     latest_offset,
 )
 from cotidal.core.partition.replica import Replica, on_log_failed, on_rolled, on_start_moved
+from cotidal.core.partition.resting import rest
 from cotidal.core.trace import Moment, as_json, line, state_json, state_line
 from cotidal.errors import ErrorCode, Refusal
 from cotidal.messages.batch import TRANSACTIONAL_BIT, Batches
@@ -76,7 +82,7 @@ from cotidal.values import (
     WallMillis,
 )
 from headers import header, one_batch
-from replicas import appointment, epochs_of, fetched, following, leading, opened, write
+from replicas import ACTIVE, appointment, epochs_of, fetched, following, leading, opened, write
 
 NOW = Millis(50_000)
 RULES = WriteRules(1_000, 2_000, 3_600_000, stamps_time=False)
@@ -411,7 +417,7 @@ EVENTS: tuple[Event, ...] = (
 def test_no_transition_is_forgotten() -> None:
     """Whatever takes a replica is tried in every state, or its fault is looked for."""
     tried = Path(__file__).read_text(encoding="utf-8")
-    for module in (leader_side, follower_side, replica_module, reading, nearest):
+    for module in (leader_side, follower_side, replica_module, reading, nearest, resting_module):
         for name, function in inspect.getmembers(module, inspect.isfunction):
             parameters = list(inspect.signature(function).parameters)
             is_own = function.__module__ == module.__name__ and not name.startswith("_")
@@ -454,6 +460,151 @@ def test_every_two_events_keep_the_promises(first: Event, second: Event) -> None
         first(replica)
         second(replica)
         replica.check()
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.__name__)
+@pytest.mark.parametrize("state", STATES, ids=lambda state: state.__name__)
+def test_who_asks_again_asks_the_same(state: Callable[[], Replica], event: Event) -> None:
+    """Seen at a glance or thought over: the question is the same, or it is another one."""
+    replica = state()
+    later = Millis(NOW + 2_000)
+    said = [asked for now in (NOW, later) if (asked := question(replica, now)) is not None]
+    event(replica)
+    for asked, now in product((*said, _asked(), _asked(epoch=9)), (NOW, later)):
+        assert asks_again(replica, asked, now) == (question(replica, now) == asked)
+
+
+def rests() -> Replica:
+    """It leads, and its followers have everything."""
+    replica = leading(start=2, end=10, hw=10, epochs=((1, 2), (3, 8)))
+    for node in (2, 3):
+        on_follower_fetched(replica, _at_the_end(node), NOW)
+    return replica
+
+
+def _at_the_end(node: int) -> FollowerFetched:
+    return FollowerFetched(NodeId(node), Offset(10), Offset(2), ACTIVE[NodeId(node)])
+
+
+def grows(replica: Replica) -> object:
+    return write(replica, 1) if replica.leadership is not None else ()
+
+
+def goes_on_in_a_later_epoch(replica: Replica) -> object:
+    told = appointment(epoch=6)
+    return become_leader(replica, told, NOW) if replica.leadership is not None else ()
+
+
+def _fetches_elsewhere(replica: Replica, told: FollowerFetched) -> object:
+    """The same follower, in another session."""
+    leadership = replica.leadership
+    if leadership is None or told.node_id not in leadership.followers:
+        return ()
+    return on_follower_fetched(replica, told, NOW)
+
+
+def has_deleted_more(replica: Replica) -> object:
+    return _fetches_elsewhere(replica, _at_the_end(2)._replace(start_offset=Offset(4)))
+
+
+def lives_another_life(replica: Replica) -> object:
+    return _fetches_elsewhere(replica, _at_the_end(2)._replace(broker_epoch=BrokerEpoch(77)))
+
+
+def has_lost_a_record(replica: Replica) -> object:
+    return _fetches_elsewhere(replica, _at_the_end(2)._replace(offset=Offset(9)))
+
+
+DISTURBANCES = (
+    *EVENTS,
+    grows,
+    goes_on_in_a_later_epoch,
+    has_deleted_more,
+    lives_another_life,
+    has_lost_a_record,
+)
+
+
+@pytest.mark.parametrize("second", DISTURBANCES, ids=lambda event: event.__name__)
+@pytest.mark.parametrize("first", DISTURBANCES, ids=lambda event: event.__name__)
+def test_a_fetch_that_is_not_looked_at_would_have_brought_nothing(
+    first: Event, second: Event
+) -> None:
+    """Two replicas live through the same; a follower fetches from both, and one only glances."""
+    glanced, looked = rests(), rests()
+    resting = rest(glanced, _at_the_end(2))
+    assert resting is not None
+    for event in (first, second):
+        event(glanced)
+        event(looked)
+    later = Millis(NOW + 500)
+    if resting.goes_on(later):
+        verdict = admit_replica_fetch(
+            looked,
+            node_id=NodeId(2),
+            broker_epoch=ACTIVE[NodeId(2)],
+            offset=Offset(10),
+            current_epoch=LeaderEpoch(5),
+            last_fetched_epoch=LeaderEpoch(3),
+        )
+        assert verdict == Granted(Offset(10))
+        assert on_follower_fetched(looked, _at_the_end(2), later) == ()
+    assert state_json(glanced) == state_json(looked)
+    assert _seen(glanced) == _seen(looked)
+
+
+def _seen(replica: Replica) -> object:
+    if replica.leadership is None:
+        return None
+    return [
+        {name: getattr(progress, name) for name in Progress.__slots__}
+        for progress in replica.leadership.followers.values()
+    ]
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        told_to_stop,
+        told_of_a_leader,
+        metadata_changes,
+        brokers_come_and_go,
+        deletions,
+        disk_fails,
+        grows,
+        goes_on_in_a_later_epoch,
+        has_deleted_more,
+        lives_another_life,
+        has_lost_a_record,
+    ],
+    ids=lambda event: event.__name__,
+)
+def test_whatever_moves_disturbs_a_rest(event: Event) -> None:
+    replica = rests()
+    resting = rest(replica, _at_the_end(2))
+    assert resting is not None
+    assert resting.goes_on(NOW)
+    event(replica)
+    assert not resting.goes_on(NOW)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        _at_the_end(2)._replace(offset=Offset(9)),
+        _at_the_end(2)._replace(start_offset=Offset(1)),
+        _at_the_end(3),
+    ],
+    ids=["behind the end", "begins before us", "outside the ISR"],
+)
+def test_who_lacks_something_does_not_rest(told: FollowerFetched) -> None:
+    outside = leading(start=2, end=10, hw=10, epochs=((1, 2),), told=appointment(isr=(1, 2)))
+    assert rest(outside, told) is None
+    assert rest(idle(), told) is None
+
+
+def test_nobody_rests_before_all_is_committed() -> None:
+    assert rest(leading(start=2, end=10, hw=9), _at_the_end(2)) is None
 
 
 NOT_LEADING = [state for state in STATES if not state.__name__.startswith("leads")]

@@ -115,6 +115,23 @@ def question(replica: Replica, now: Millis) -> Question | None:
     return _question(replica, following)
 
 
+def asks_again(replica: Replica, asked: Question, now: Millis) -> bool:
+    """Whether ``question`` would be this one once more."""
+    following = replica.following
+    return (
+        following is not None
+        and asked.offset == replica.end_offset == replica.next_offset
+        and asked.leader_epoch == following.epoch
+        and asked.start_offset == replica.start_offset
+        and asked.last_fetched_epoch == replica.epochs.latest
+        and now >= following.not_before
+        and replica.opened
+        and replica.offline_reason is None
+        and not following.lost_range
+        and not following.needs_metadata
+    )
+
+
 def question_of_ends(replica: Replica, now: Millis) -> Question | None:
     """After OFFSET_OUT_OF_RANGE: the leader's log start and end are to be asked for instead.
 

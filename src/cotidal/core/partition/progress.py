@@ -57,6 +57,12 @@ class Progress:
         self.last_fetch = now
         self.broker_epoch = broker_epoch
 
+    def on_level(self, leader_end: Offset, now: Millis) -> None:
+        """It has fetched again where it stands, and that is still the leader's end."""
+        self.last_caught_up = max(self.last_caught_up, now)
+        self.leader_end_at_fetch = leader_end
+        self.last_fetch = now
+
     def restart_clock(self, *, caught_up: Millis) -> None:
         """The same leader in a later epoch: where the follower stands is still known."""
         self.last_fetch = NEVER
