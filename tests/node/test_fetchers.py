@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from asking import node_with
-from cotidal.core.partition.follower import follow
+from cotidal.core.partition.follower import follow, stop_following
 from cotidal.errors import ErrorCode
 from cotidal.messages.rpc.fetch import (
     FetchableTopicResponse,
@@ -160,6 +160,28 @@ def test_a_role_in_another_epoch_begins_without_what_was_told_before() -> None:
     follow(first.replica, leader=LEADER, epoch=LeaderEpoch(10))
     fetchers.follow(state, first)
     assert said(state).session_epoch == 0
+
+
+def test_who_had_no_leader_in_between_begins_without_what_was_told_before() -> None:
+    state, first, _ = asking()
+    told(state, marks(0, 0), marks(1, 0))
+    said(state)
+    told(state)
+    stop_following(first.replica)
+    follow(first.replica, leader=LEADER, epoch=LeaderEpoch(9))
+    assert said(state).session_epoch == 0
+
+
+def test_who_is_throttled_since_it_last_asked_thinks_it_over() -> None:
+    state, first, _ = asking()
+    told(state, marks(0, 0), marks(1, 0))
+    said(state)
+    told(state, marks(0, 7))
+    first.throttled_follower = True
+    state.follower_throttle.bound = 1
+    state.follower_throttle.rate.record(1_000, state.now)
+    forgotten = said(state).forgotten_topics_data
+    assert [each.partitions for each in forgotten] == [(0,)]
 
 
 def test_after_a_lost_call_everything_is_said() -> None:

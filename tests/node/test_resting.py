@@ -16,7 +16,7 @@ from cotidal.messages.rpc.delete_records import (
     DeleteRecordsTopic,
 )
 from cotidal.messages.rpc.fetch import ForgottenTopic
-from cotidal.node.events import ReadDone
+from cotidal.node.events import ConnectionId, ConnectionLost, ReadDone
 from cotidal.node.hosting import Hosted
 from cotidal.node.partition_effects import move
 from cotidal.values import BrokerEpoch, Millis, NodeId, Offset, TopicPartition
@@ -61,7 +61,9 @@ class Followed:
     def write(self, partition: int) -> None:
         self.node.send(produce(b"a", acks=1, partition=partition), connection=ANOTHER)
 
-    def ask(self, *, named: bool = False, fetcher: int = FOLLOWER, **fields: Any) -> None:
+    def ask(
+        self, *, named: bool = False, fetcher: int = FOLLOWER, connection: int = 1, **fields: Any
+    ) -> None:
         """A poll that may wait."""
         key, version, request = fetch(
             1, partitions=(0, 1), session=(self.session, self.epoch), named=named
@@ -74,7 +76,8 @@ class Followed:
         )
         self.epoch += 1
         fields.setdefault("topics", topics)
-        self.node.send((key, version, request._replace(replica_id=fetcher, **fields)))
+        asked = request._replace(replica_id=fetcher, **fields)
+        self.node.send((key, version, asked), connection=connection)
 
     def poll(self, **how: Any) -> Any:
         """A poll, and what it is told in the end."""
@@ -137,6 +140,33 @@ def test_it_rests_again_when_the_follower_has_it_and_knows_that_it_is_committed(
     followed.ask()
     assert followed.looked_at == []
     assert len(followed.hosted(1).resting) == 1
+
+
+def test_what_is_asked_anew_is_looked_at(followed: Followed) -> None:
+    (topic,) = fetch(1, partitions=(1,))[2].topics
+    later = topic.partitions[0]._replace(current_leader_epoch=99)
+    followed.ask(topics=(topic._replace(partitions=(later,)),))
+    (partition,) = followed.told().responses[0].partitions
+    assert partition.error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
+
+
+def test_what_is_disturbed_is_looked_at_once(followed: Followed) -> None:
+    """It wakes its poll, which waits on for more, and is woken again."""
+    followed.ask(min_bytes=1 << 20)
+    followed.write(1)
+    followed.write(1)
+    followed.node.pass_time(500)
+    assert indexes(followed.told()) == [1]
+
+
+def test_a_poll_that_ends_late_leaves_the_next_one_waiting(followed: Followed) -> None:
+    followed.ask()
+    followed.node.connect(8)
+    followed.ask(connection=8)
+    followed.node.tell(ConnectionLost(ConnectionId(1)))
+    followed.write(1)
+    assert followed.node.replies[-1].connection == 8
+    assert indexes(followed.node.replies[-1].message) == [1]
 
 
 def test_whose_leader_leads_no_more_is_told(followed: Followed) -> None:

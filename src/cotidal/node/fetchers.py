@@ -270,7 +270,12 @@ def _questions(
         if following is None or partition in elsewhere:
             continue
         said = hosted.said
-        if said is not None and said.to is following and asks_again(replica, said.put[1], now):
+        if (
+            said is not None
+            and said.to is following
+            and not hosted.throttled_follower
+            and asks_again(replica, said.put.question, now)
+        ):
             questions[partition] = said.put
             continue
         if not replica.is_steady and replica.offline_reason is None:
@@ -283,8 +288,7 @@ def _questions(
             is_untold = following.leader_high_watermark == NO_OFFSET
             saying = _new(Put, (replica.topic_id, put, is_untold))
             questions[partition] = saying
-            may_repeat = not is_untold and not hosted.throttled_follower
-            hosted.said = _new(Said, (following, saying)) if may_repeat else None
+            hosted.said = None if is_untold else _new(Said, (following, saying))
         elif following.not_before > now:
             _wake_at(state, following.not_before)
         else:

@@ -178,4 +178,4 @@ class Hosted:
         """Followers that have everything, in the sessions in which they fetch (resting.py)."""
         self.deletions: list[PendingDelete] = []
         self.said: Said | None = None
-        """As follower: what it asked last, unless that may have to be thought over."""
+        """As follower: what it asked last, once its leader has told where its marks are."""

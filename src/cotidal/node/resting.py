@@ -49,11 +49,7 @@ def lie_down(
     hosted: Hosted, session: FetchSession, fetched: FetchedPartition, told: FollowerFetched
 ) -> bool:
     """Of a fetch that was granted and told to the leader: it rests, if it knows all that is."""
-    if (
-        fetched.told_error
-        or fetched.told_high_watermark != fetched.offset
-        or fetched.told_start != hosted.replica.start_offset
-    ):
+    if fetched.told_high_watermark != fetched.offset:
         return False
     found = rest(hosted.replica, told)
     if found is None:

@@ -34,6 +34,7 @@ from cotidal.core.partition.follower import (
     question_of_ends,
     stop_following,
 )
+from cotidal.core.partition.isr import propose
 from cotidal.core.partition.leader import (
     FollowerFetched,
     IsrAnswered,
@@ -82,7 +83,17 @@ from cotidal.values import (
     WallMillis,
 )
 from headers import header, one_batch
-from replicas import ACTIVE, appointment, epochs_of, fetched, following, leading, opened, write
+from replicas import (
+    ACTIVE,
+    appointment,
+    epochs_of,
+    fetched,
+    following,
+    isr_answer,
+    leading,
+    opened,
+    write,
+)
 
 NOW = Millis(50_000)
 RULES = WriteRules(1_000, 2_000, 3_600_000, stamps_time=False)
@@ -393,7 +404,15 @@ def consumers_look(replica: Replica) -> object:
     return ()
 
 
+def records_are_deleted(replica: Replica) -> object:
+    """Up to its high watermark, by retention or after its leader's."""
+    if replica.opened:
+        on_start_moved(replica, Offset(4))
+    return ()
+
+
 EVENTS: tuple[Event, ...] = (
+    records_are_deleted,
     told_of_a_leader,
     told_to_stop,
     told_that_nobody_leads,
@@ -470,7 +489,8 @@ def test_who_asks_again_asks_the_same(state: Callable[[], Replica], event: Event
     later = Millis(NOW + 2_000)
     said = [asked for now in (NOW, later) if (asked := question(replica, now)) is not None]
     event(replica)
-    for asked, now in product((*said, _asked(), _asked(epoch=9)), (NOW, later)):
+    others = [_asked(epoch=epoch, last=last) for epoch, last in product((5, 9), (2, 3, 5))]
+    for asked, now in product((*said, *others), (NOW, later)):
         assert asks_again(replica, asked, now) == (question(replica, now) == asked)
 
 
@@ -515,9 +535,19 @@ def has_lost_a_record(replica: Replica) -> object:
     return _fetches_elsewhere(replica, _at_the_end(2)._replace(offset=Offset(9)))
 
 
+def leaves_the_isr(replica: Replica) -> object:
+    """Slow in another session, and the controller has agreed."""
+    leadership = replica.leadership
+    if leadership is None or leadership.proposal is not None:
+        return ()
+    propose(leadership, tuple(node for node in leadership.isr if node != 2))
+    return on_isr_answered(replica, isr_answer(replica), NOW)
+
+
 DISTURBANCES = (
     *EVENTS,
     grows,
+    leaves_the_isr,
     goes_on_in_a_later_epoch,
     has_deleted_more,
     lives_another_life,
@@ -572,6 +602,7 @@ def _seen(replica: Replica) -> object:
         deletions,
         disk_fails,
         grows,
+        leaves_the_isr,
         goes_on_in_a_later_epoch,
         has_deleted_more,
         lives_another_life,

@@ -126,7 +126,6 @@ def asks_again(replica: Replica, asked: Question, now: Millis) -> bool:
         and asked.last_fetched_epoch == replica.epochs.latest
         and now >= following.not_before
         and replica.opened
-        and replica.offline_reason is None
         and not following.lost_range
         and not following.needs_metadata
     )

@@ -57,10 +57,9 @@ class Progress:
         self.last_fetch = now
         self.broker_epoch = broker_epoch
 
-    def on_level(self, leader_end: Offset, now: Millis) -> None:
-        """It has fetched again where it stands, and that is still the leader's end."""
+    def on_level(self, now: Millis) -> None:
+        """It has fetched again where it stands, which was the leader's end and still is."""
         self.last_caught_up = max(self.last_caught_up, now)
-        self.leader_end_at_fetch = leader_end
         self.last_fetch = now
 
     def restart_clock(self, *, caught_up: Millis) -> None:

@@ -24,40 +24,34 @@ from cotidal.values import Millis
 class Rest:
     """What was seen when a follower was found to rest."""
 
-    __slots__ = ("_active", "_followers", "_isr", "_leadership", "_progress", "_replica", "fetched")
+    __slots__ = ("_active", "_fetched", "_isr", "_leadership", "_progress", "_replica")
 
     def __init__(self, replica: Replica, leadership: Leadership, fetched: FollowerFetched) -> None:
-        self.fetched = fetched
+        self._fetched = fetched
         self._replica = replica
         self._leadership = leadership
         self._active = leadership.active
         self._isr = leadership.isr
-        self._followers = leadership.followers
+        """Whoever gets another assignment gets another ISR with it."""
         self._progress: Progress = leadership.followers[fetched.node_id]
 
     def goes_on(self, now: Millis) -> bool:
         """The follower has said the same again. True: it was caught up now, and that is all. False:
         it is to be looked at like any other fetch; nothing has been recorded."""
         replica, leadership = self._replica, self._leadership
+        fetched, progress = self._fetched, self._progress
         if (
             replica.leadership is not leadership
             or leadership.active is not self._active
             or leadership.isr is not self._isr
-            or leadership.followers is not self._followers
-        ):
-            return False
-        fetched, progress = self.fetched, self._progress
-        offset = fetched.offset
-        if (
-            replica.end_offset != offset
-            or replica.high_watermark != offset
-            or progress.end_offset != offset
+            or replica.end_offset != fetched.offset
             or replica.start_offset > fetched.start_offset
+            or progress.end_offset != fetched.offset  # it may speak in another session, too
             or progress.start_offset != fetched.start_offset
             or progress.broker_epoch != fetched.broker_epoch
         ):
             return False
-        progress.on_level(offset, now)
+        progress.on_level(now)
         return True
 
 
