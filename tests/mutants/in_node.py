@@ -39,8 +39,8 @@ NODE_MUTANTS: Final = (
         "diverging-fetch-counts",
         "a fetch that diverges does not tell how far its follower has got (KAFKA-13141)",
         FETCH,
-        "        if asked.hosted is not None and isinstance(asked.verdict, Granted):",
-        "        if asked.hosted is not None and isinstance(asked.verdict, Granted | Diverged):",
+        "            and isinstance(verdict, Granted)\n",
+        "            and isinstance(verdict, Granted | Diverged)\n",
         ("lagging-one", "harsh", "wide"),
     ),
     Mutant(
@@ -48,9 +48,17 @@ NODE_MUTANTS: Final = (
         "an incremental fetch serves the session's partitions without those that were forgotten"
         " (KIP-227)",
         FETCH,
-        "            session.partitions.pop((topic, partition), None)\n    pending.session",
-        "            session.partitions.get((topic, partition))\n    pending.session",
+        "            session.forget((topic, partition))\n",
+        "            session.partitions.get((topic, partition))\n",
         ("mild",),
+    ),
+    Mutant(
+        "rest-without-knowing-the-high-watermark",
+        "a follower rests only when it was told that all it has is committed (node/resting.py)",
+        "node/resting.py",
+        "    if fetched.told_high_watermark != fetched.offset:\n        return False\n",
+        "",
+        ("mild", "harsh"),
     ),
     Mutant(
         "session-epoch-not-checked",

@@ -170,8 +170,8 @@ FOLLOWER_MUTANTS: Final = (
         "late-answer-of-another-epoch-taken",
         "an answer to a question of another leader epoch is dropped (KAFKA-18723)",
         FOLLOWER,
-        "        and asked.leader_epoch == following.epoch\n",
-        "",
+        "        replica.is_steady\n        and asked.leader_epoch == following.epoch\n",
+        "        replica.is_steady\n",
         ("harsh", "min-isr-one"),
     ),
     Mutant(
