@@ -411,6 +411,22 @@ def test_a_deleted_log_makes_room_for_one_of_its_name(run: Run) -> None:
     run(script, files)
 
 
+def test_what_a_deleted_log_holds_is_not_synced_first(run: Run) -> None:
+    """A disk that would refuse it does not matter."""
+    files = MemoryFiles()
+
+    async def script(world: World) -> None:
+        await world.open(ONE)
+        world.append(ONE, 0, b"x")
+        files.fail("sync", ".log", times=10)
+        world.disk.delete_log(DeleteLog(ONE, ID))
+        while files.exists("/data/one-0"):
+            await asyncio.sleep(0.001)
+        assert world.said == []
+
+    run(script, files)
+
+
 def test_logs_of_one_name_are_deleted_each_in_its_turn(run: Run) -> None:
     files = MemoryFiles()
     first, second, third = (Uuid(bytes([number]) * 16) for number in (1, 2, 3))

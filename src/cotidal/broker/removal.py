@@ -40,11 +40,12 @@ class Removal:
         self._timers: dict[str, asyncio.TimerHandle] = {}
 
     def put_away(self, partition: TopicPartition, topic_id: Uuid, log: Log | None) -> str:
-        """In a worker: close the log and rename its directory; the new name."""
+        """In a worker: rename the log's directory; the new name. What is not on the disk yet need
+        not get there any more: gigabytes would have to be written, only to be removed."""
         doomed = f"{self._path}/{leftover_name(partition, topic_id, DOOMED)}"
         directory = f"{self._path}/{partition}"
         if log is not None:
-            log.close()
+            log.let_go()
         if self._files.exists(directory):
             self._files.rename(directory, doomed)
             self._files.sync_directory(self._path)

@@ -314,9 +314,13 @@ class Log:
                 self.flush()
                 self._doomed.sweep(NEVER)
         finally:
-            for segment in self._row.segments:
-                segment.close()
+            self.let_go()
         return self._recovery_point
+
+    def let_go(self) -> None:
+        """Let the files go as they are, unsynced: of a log that is about to be removed."""
+        for segment in self._row.segments:
+            segment.close()
 
     # what the core hands over to be kept
 

@@ -420,10 +420,7 @@ class Disk:
         partition = lane.partition
         doomed = f"{DATA}/{leftover_name(partition, lane.topic_id, DOOMED)}"
         if lane.log is not None:
-            try:
-                lane.log.close()
-            except (LogError, OSError):
-                pass  # what cannot be flushed is about to be removed
+            lane.log.let_go()
         lane.log = None
         del self.lanes[partition]
         self._checkpoints.forget(partition)
