@@ -178,6 +178,6 @@ NODE_MUTANTS: Final = (
         "api/reachability.py",
         "    return found or registered\n",
         "    return found\n",
-        ("controller-only", "unclean-on"),
+        ("beyond", "brief"),
     ),
 )
