@@ -145,6 +145,15 @@ no index: 16 bytes each, at most twice this many, 32 KB a partition."""
 LOG_RESUME_POINTS: Final = 64
 """Readers behind the tail whose next position is remembered, so that each read on is one pread."""
 
+RESERVE_FROM_BYTES: Final = 8 * MIB
+"""A segment that has become so large has blocks reserved for what comes next: writing 600 KB costs
+60 us of CPU in place of 100 on ext4. Most segments never do, and reserve nothing."""
+
+RESERVE_SHARE: Final = 8
+RESERVE_BYTES_MAX: Final = 16 * MIB
+"""Reserved at a time: an eighth of what the segment holds already, and no more than this. So much
+of the disk, for each log that grows, is taken and not used yet."""
+
 LOG_SCAN_BYTES: Final = 1024 * 1024
 """Read at once when a segment is walked (recovery, verification)."""
 

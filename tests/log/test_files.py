@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from cotidal.limits import RESERVE_BYTES_MAX, RESERVE_SHARE
 from cotidal.log import files as files_module
-from cotidal.log.files import OsFile, OsFiles
+from cotidal.log.files import OsFile, OsFiles, reserve_blocks
+from tests.log.shelf import SMALL, lead, os_shelf, sized_batch
 
 
 @pytest.fixture
@@ -143,3 +145,102 @@ def test_file_that_is_not_there_is_not_opened(tmp_path: Path) -> None:
         OsFiles().open(str(tmp_path / "f"))
     with pytest.raises(FileNotFoundError):
         OsFiles().size(str(tmp_path / "f"))
+
+
+MB = 1 << 20
+
+
+@pytest.fixture
+def grown(tmp_path: Path) -> OsFile:
+    """A file that has grown large by pieces."""
+    file = OsFiles().open(str(tmp_path / "log"), create=True)
+    if not reserve_blocks(file.descriptor, 0, MB):
+        pytest.skip("this file system reserves nothing")
+    file.truncate(0)
+    for number in range(20):
+        file.append([bytes([number]) * (MB // 2)])
+    return file
+
+
+def unused(file: OsFile) -> int:
+    """Bytes that it has on the disk beyond its end."""
+    told = os.stat(file._path)
+    assert told.st_size == file.size
+    return told.st_blocks * 512 - told.st_size
+
+
+def test_a_large_file_has_blocks_for_what_comes_next(grown: OsFile) -> None:
+    assert MB // 8 < unused(grown) < grown.size // RESERVE_SHARE + MB // 8
+    assert grown.pread(3, 19 * MB // 2) == b"\x13\x13\x13"
+    assert grown.pread(3, grown.size) == b""
+
+
+def test_what_is_reserved_is_given_back_when_the_file_is_finished(grown: OsFile) -> None:
+    size = grown.size
+    grown.finish()
+    assert unused(grown) < MB // 8
+    grown.append([b"and goes on"])
+    assert grown.pread(100, size) == b"and goes on"
+    assert unused(grown) > MB // 8
+
+
+def test_what_is_reserved_is_given_back_when_the_file_is_closed(grown: OsFile) -> None:
+    grown.close()
+    assert unused(grown) < MB // 8
+
+
+def test_what_a_killed_process_had_reserved_is_given_back(grown: OsFile) -> None:
+    again = OsFiles().open(grown._path)
+    again.finish()
+    assert again.size == grown.size
+    assert unused(again) < MB // 8
+
+
+def test_a_large_file_that_is_cut_reserves_anew(grown: OsFile) -> None:
+    grown.truncate(9 * MB)
+    assert unused(grown) < MB // 8
+    grown.append([b"x" * 100])
+    assert unused(grown) > MB // 8
+    grown.truncate(MB)
+    grown.append([b"y" * 100])
+    assert unused(grown) < MB // 8
+    assert grown.pread(200, MB) == b"y" * 100
+
+
+def test_a_small_file_reserves_nothing(tmp_path: Path) -> None:
+    file = OsFiles().open(str(tmp_path / "log"), create=True)
+    for _ in range(15):
+        file.append([bytes(MB // 2)])
+    assert unused(file) < MB // 8
+
+
+def test_a_very_large_file_reserves_no_more_than_its_bound(grown: OsFile) -> None:
+    while grown.size <= RESERVE_SHARE * (RESERVE_BYTES_MAX + 2 * MB):
+        grown.append([bytes(8 * MB)])
+    grown.finish()
+    grown.append([b"x"])
+    assert RESERVE_BYTES_MAX // 2 < unused(grown) < RESERVE_BYTES_MAX + MB // 8
+
+
+@pytest.mark.plain
+def test_where_nothing_can_be_reserved_files_grow_all_the_same(
+    grown: OsFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(files_module, "_FALLOCATE", lambda *about: asked.append(1) or -1)
+    grown.finish()
+    for _ in range(3):
+        grown.append([b"x" * MB])
+    assert (grown.size, len(asked)) == (13 * MB, 1)
+    assert unused(grown) < MB // 8
+
+
+def test_a_segment_that_is_full_keeps_no_blocks_to_itself(tmp_path: Path) -> None:
+    shelf = os_shelf(tmp_path)
+    log = shelf.open(SMALL._replace(segment_bytes=10 * MB))
+    for _ in range(26):
+        lead(log, [sized_batch(MB // 2)])
+    closed = shelf.filesystem.open(f"{shelf.directory}/{shelf.logs()[0]}")
+    assert isinstance(closed, OsFile)
+    assert closed.size > 9 * MB
+    assert unused(closed) < MB // 8

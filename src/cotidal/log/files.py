@@ -4,33 +4,72 @@ The number of open descriptors is bounded: a file that was not used lately loses
 gets a new one when it is next used (second chance: a pass over the open files forgives each file
 that was used since the last pass). A descriptor is never taken from a file that a thread is inside
 of: each file has a lock, held during every system call, and the evictor skips files it cannot lock.
+
+A file that grows large has the blocks of what will come next reserved, some megabytes at a time:
+ext4 otherwise sees to each page's block as it is written, which costs more than the copy. Its size
+is what was written; what is reserved beyond is given back when it is finished, cut or removed.
+Where the file system cannot do that, nothing is reserved.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import fcntl
 import os
+import sys
 import threading
 from collections import deque
 from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
 from cotidal import limits
+from cotidal.limits import RESERVE_BYTES_MAX, RESERVE_FROM_BYTES, RESERVE_SHARE
 
 IOV_MAX: Final = max(16, os.sysconf("SC_IOV_MAX")) if hasattr(os, "sysconf") else 1024
+
+
+BLOCK_BYTES: Final = 512
+"""What st_blocks counts in."""
+SLACK_BYTES: Final = 128 * 1024
+"""A file has so many bytes more than its size, or its last block, without any being reserved."""
+_NEVER_AGAIN: Final = 1 << 62
+_KEEP_SIZE: Final = 1
+
+
+def _fallocate() -> Any:
+    """Linux's own; None elsewhere. (os.posix_fallocate would move the end of the file.)"""
+    if sys.platform != "linux" or ctypes.sizeof(ctypes.c_void_p) < 8:
+        return None
+    found = getattr(ctypes.CDLL(None), "fallocate", None)
+    if found is not None:
+        found.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
+    return found
+
+
+_FALLOCATE: Final[Any] = _fallocate()
+
+
+def reserve_blocks(descriptor: int, position: int, count: int) -> bool:
+    """Have blocks for these bytes, and leave the file's size as it is. False if the file system
+    cannot, or the disk is full: then the write itself will say so."""
+    return _FALLOCATE is not None and _FALLOCATE(descriptor, _KEEP_SIZE, position, count) == 0
 
 
 class OsFile:
     """A file by its path; its descriptor comes and goes."""
 
-    __slots__ = ("_closed", "_files", "_lock", "_path", "_size", "descriptor", "used")
+    __slots__ = ("_closed", "_files", "_lock", "_path", "_reserved", "_size", "descriptor", "used")
 
     def __init__(self, files: OsFiles, path: str, descriptor: int) -> None:
         self._files = files
         self._path = path
         self._lock = threading.Lock()
-        self._size = os.fstat(descriptor).st_size
+        told = os.fstat(descriptor)
+        self._size = told.st_size
+        allocated = told.st_blocks * BLOCK_BYTES
+        self._reserved = allocated if allocated - self._size > SLACK_BYTES else 0
+        """Up to where blocks are reserved; here: what a process left behind that was killed."""
         self.descriptor = descriptor
         self.used = True
         self._closed = False
@@ -45,6 +84,8 @@ class OsFile:
             expected = 0
             for buffer in buffers:
                 expected += len(buffer)
+            if self._size > RESERVE_FROM_BYTES and self._size + expected > self._reserved:
+                self._reserve(descriptor, expected)
             if len(buffers) <= IOV_MAX:
                 written = os.writev(descriptor, buffers)
                 self._size += written
@@ -68,6 +109,13 @@ class OsFile:
         with self._lock:
             os.ftruncate(self._descriptor(), size)
             self._size = size
+            self._reserved = 0
+
+    def finish(self) -> None:
+        with self._lock:
+            if self._reserved > self._size:
+                os.ftruncate(self._descriptor(), self._size)  # to where it ends already
+            self._reserved = 0
 
     def sync(self) -> None:
         """On a descriptor of its own, so that the file can be used meanwhile: a sync may take
@@ -84,6 +132,9 @@ class OsFile:
     def close(self) -> None:
         with self._lock:
             if self.descriptor >= 0:
+                if self._reserved > self._size:
+                    with contextlib.suppress(OSError):
+                        os.ftruncate(self.descriptor, self._size)
                 os.close(self.descriptor)
                 self.descriptor = -1
             self._closed = True
@@ -107,6 +158,11 @@ class OsFile:
             self.descriptor = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
             self._files.remember(self)
         return self.descriptor
+
+    def _reserve(self, descriptor: int, wanted: int) -> None:
+        ahead = max(wanted, min(self._size // RESERVE_SHARE, RESERVE_BYTES_MAX))
+        reserved = reserve_blocks(descriptor, self._size, ahead)
+        self._reserved = self._size + ahead if reserved else _NEVER_AGAIN
 
     def _pread_on(self, descriptor: int, data: bytes, count: int, position: int) -> bytes:
         """The kernel may answer a read in pieces (a signal, or more than 2 GB)."""

@@ -33,6 +33,10 @@ class File(Protocol):
 
     def truncate(self, size: int) -> None: ...
 
+    def finish(self) -> None:
+        """It will not grow for now: give back what was reserved for that."""
+        ...
+
     def sync(self) -> None:
         """May run in another thread while the file is used. Nothing if the file is closed."""
         ...

@@ -121,6 +121,9 @@ class MemoryFile:
         self._files.used_bytes -= self.size - size
         self._content.truncate(size)
 
+    def finish(self) -> None:
+        """Nothing is ever reserved here."""
+
     def sync(self) -> None:
         if self._life == 0:
             return

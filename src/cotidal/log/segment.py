@@ -175,11 +175,13 @@ class Segment:
 
     def seal(self) -> None:
         """No more batches will come. Ends the time index with the youngest record, as Kafka does,
-        and leaves both index files on disk, whole."""
+        and leaves both index files on disk, whole, and no more of the log's than is in it."""
         youngest = self.youngest()
         self.times.append_if_younger(youngest.timestamp, youngest.offset)
         self.offsets.entries.write_pending()
         self.times.entries.write_pending()
+        if self._file is not None:
+            self._file.finish()
 
     def forget_recent(self) -> None:
         """Readers have moved on: give the tail's memory back."""
