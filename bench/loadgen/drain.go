@@ -25,7 +25,8 @@ const (
 )
 
 // drain reads a topic as fast as its brokers send it: batches are walked, never decoded or checked.
-// One connection per leader, one request in flight on each, as consumers do.
+// One connection per leader, one request in flight on each, as consumers do. It ends with the last
+// record, whoever reads it: the others may wait for more by then, in polls that are cut off.
 func drain(o options) (map[string]any, error) {
 	topic, brokers, err := describe(o)
 	if err != nil {
@@ -37,8 +38,11 @@ func drain(o options) (map[string]any, error) {
 	}
 	var records, bytes atomic.Int64
 	failures := make(chan error, len(shares))
+	all := make(chan struct{})
+	var ends sync.Once
 	var group sync.WaitGroup
 	cpu, start := cpuSeconds(), time.Now()
+	var seconds float64
 	deadline := start.Add(time.Duration(o.seconds * 1e9))
 	for _, b := range brokers {
 		partitions, leads := shares[b.NodeID]
@@ -49,13 +53,18 @@ func drain(o options) (map[string]any, error) {
 		group.Add(1)
 		go func() {
 			defer group.Done()
-			if err := drainOne(o, address, partitions, deadline, &records, &bytes); err != nil {
+			err := drainOne(o, address, partitions, deadline, &records, &bytes, all)
+			if err != nil && records.Load() < o.records {
 				failures <- err
+				return
 			}
+			ends.Do(func() {
+				seconds = since(start)
+				close(all)
+			})
 		}()
 	}
 	group.Wait()
-	seconds := since(start)
 	select {
 	case err := <-failures:
 		return nil, fmt.Errorf("%d of %d records were read: %w", records.Load(), o.records, err)
@@ -69,12 +78,20 @@ func drain(o options) (map[string]any, error) {
 }
 
 // drainOne reads the partitions of one leader, until all readers together have -records records.
-func drainOne(o options, address string, partitions []int32, deadline time.Time, records, bytes *atomic.Int64) error {
+func drainOne(o options, address string, partitions []int32, deadline time.Time, records, bytes *atomic.Int64, all <-chan struct{}) error {
 	conn, err := net.DialTimeout("tcp", address, 10*time.Second)
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
+	ended := make(chan struct{})
+	defer close(ended)
+	go func() { // whoever waits for more when all is read is cut off
+		select {
+		case <-all:
+		case <-ended:
+		}
+		conn.Close()
+	}()
 	_ = conn.SetDeadline(deadline)
 	next := map[int32]int64{}
 	for _, p := range partitions {
