@@ -44,6 +44,7 @@ WRITERS: Final[Mapping[str, Writer]] = {
     "campaigns": reference_campaigns.campaigns,
     "clients": client_results.clients,
     "compatibility": reference_apis.compatibility,
+    "corners": reference_campaigns.corners,
     "commands": reference_commands.commands,
     "events": reference_events.events,
     "health": reference_events.health,
