@@ -76,6 +76,7 @@ def test_a_run_must_be_named(verb: str) -> None:
     assert sentence == "which run? Give a script's FILE, or --plan and --seed"
 
 
+@pytest.mark.plain
 @pytest.mark.usefixtures("reckless")
 def test_a_failing_run_leaves_a_script_that_breaks_the_same_promise(here: Path) -> None:
     out, sentence = refused(1, "run", "--plan", "calm", "--seed", "7")
@@ -102,6 +103,7 @@ def test_every_run_is_a_row_of_a_parquet_file_and_a_promise_has_one_script(here:
     assert [each.name for each in here.glob("*.script")] == ["calm-7.script"]
 
 
+@pytest.mark.plain
 @pytest.mark.usefixtures("reckless")
 def test_shrinking_may_be_turned_off(here: Path) -> None:
     out, sentence = refused(1, "run", "--plan", "calm", "--seed", "7", "--no-shrink")

@@ -59,11 +59,14 @@ def explore(
     A state is met once, however many ways lead to it; nearer ones are met first, so that the first
     broken promise comes with a shortest story.
     """
+    from cotidal.cli.tally import build
     from cotidal.sim.explore.search import Limits
 
     if lists:
         _list()
         return
+    if build() != "plain":  # compiled objects cannot be taken apart and put together again
+        raise Failed("sim explore runs on the plain build of cotidal, not on the compiled one")
     plant = None if plant_name is None else _plant(plant_name)
     limits = Limits(seconds=seconds) if states is None else Limits(states, seconds)
     failed = False

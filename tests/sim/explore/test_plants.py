@@ -10,6 +10,8 @@ from cotidal.sim.explore.plants import PLANTS, planted
 from cotidal.sim.explore.search import search
 from cotidal.sim.explore.worlds import WORLDS, story
 
+pytestmark = pytest.mark.plain
+
 QUICK = {
     "acks-early": ("ACKED_IS_KEPT", 2),
     "forgets-proposed": ("HIGH_WATERMARK_WAITS", 8),

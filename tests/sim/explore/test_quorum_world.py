@@ -8,6 +8,8 @@ from cotidal.sim.explore.plants import PLANTS, planted
 from cotidal.sim.explore.quorum_world import Bounds, QuorumWorld
 from cotidal.sim.explore.search import Outcome, search
 
+pytestmark = pytest.mark.plain
+
 SMALL = Bounds(epochs=1, proposals=0, timeouts=1, again=0, crashes=0)
 
 

@@ -9,6 +9,8 @@ from cotidal.sim.explore.replica_bounds import Bounds
 from cotidal.sim.explore.replica_world import FAULT, ReplicaWorld
 from cotidal.sim.explore.search import Outcome, search
 
+pytestmark = pytest.mark.plain
+
 SHRINKING = Bounds(records=1, crashes=0, fences=0, shrinks=1, late=0, decisions=2)
 FENCING = Bounds(records=1, crashes=0, fences=1, shrinks=0, late=0, decisions=2)
 
