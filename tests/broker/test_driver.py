@@ -21,6 +21,7 @@ from cotidal.node.events import (
     Persisted,
     PersistToken,
     Received,
+    Request,
     ShutdownRequested,
     Ticked,
     TimeSpent,
@@ -163,6 +164,26 @@ def test_a_result_that_is_there_at_once_is_stepped_in_the_same_turn(bench: Bench
     assert bench.loop.soon == []
 
 
+def test_the_turn_of_a_lone_request_writes_what_there_is_after_each_step(bench: Bench) -> None:
+    asked = Received(ConnectionId(7), (Request(0, 9, 1, None, None),), WallMillis(0))
+    done = Persisted(PersistToken(1))
+    bench.node.answers = {asked: (note := Note("info", "written"),), done: (Serve(),)}
+    bench.driver.post(asked)
+    bench.loop.turn()
+    assert bench.node.seen == [asked, done]
+    assert bench.obeyed == [note, "flush", Serve(), "flush"]
+
+
+def test_the_answers_to_several_requests_are_written_together(bench: Bench) -> None:
+    request = Request(0, 9, 1, None, None)
+    asked = Received(ConnectionId(7), (request, request), WallMillis(0))
+    bench.node.answers = {asked: (note := Note("info", "written"),)}
+    bench.driver.post(asked)
+    bench.loop.turn()
+    assert bench.obeyed == [note, "flush"]
+
+
+@pytest.mark.plain
 def test_the_timer_rings_at_the_deadline(bench: Bench) -> None:
     bench.node.deadline = Millis(1500)
     bench.driver.post(ShutdownRequested())
@@ -176,6 +197,7 @@ def test_the_timer_rings_at_the_deadline(bench: Bench) -> None:
     assert isinstance(bench.node.seen[-1], Ticked)
 
 
+@pytest.mark.plain
 def test_an_earlier_deadline_replaces_the_timer_and_a_later_one_does_not(bench: Bench) -> None:
     bench.node.deadline = Millis(1500)
     bench.driver.post(ShutdownRequested())
@@ -190,6 +212,7 @@ def test_an_earlier_deadline_replaces_the_timer_and_a_later_one_does_not(bench: 
     assert [timer.delay for timer in bench.loop.armed()] == [0.1]
 
 
+@pytest.mark.plain
 def test_a_timer_that_rings_before_the_deadline_is_armed_again(bench: Bench) -> None:
     bench.node.deadline = Millis(1500)
     bench.driver.post(ShutdownRequested())

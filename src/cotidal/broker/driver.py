@@ -3,7 +3,9 @@
 A turn takes every event that has come since the last one, steps the node with each, and obeys what
 it asks for. What is answered at once (an append to the page cache, a read from it) goes back into
 the same turn through the same queue, so a small produce request is read, appended and answered in
-one turn. At the end of a turn each connection that has replies is written to once.
+one turn. At the end of a turn each connection that has replies is written to once. In the turn of a
+lone request that is after each of its steps: there is nothing to write together, and who has his
+answer works while the next one is made (of two followers, the first writes to its disk meanwhile).
 
     post -> [events] -> node.step -> effects -> obey[type(effect)]
                ^------ Appended, ReadDone ------'        ... -> flush -> timer
@@ -132,6 +134,7 @@ class Driver:
         news = self._news
         node_step = self._node.step
         obey = self._obey
+        flush = self._flush
         recent = self._recent
         requests = 0
         now = now_millis()
@@ -150,8 +153,10 @@ class Driver:
                 if begun and event.__class__ is Received:
                     micros = int((time.perf_counter() - begun) * 1_000_000)
                     events.append(TimeSpent(event[0], micros))
+                if requests == 1 and events:
+                    flush()
             event = effect = None
-            self._flush()
+            flush()
             self._scheduled = False
             self._arm(now)
         except Exception as error:
