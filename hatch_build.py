@@ -50,9 +50,16 @@ ROOMS: Final = (
     "api/*.py",
     "node/*.py",
     "log/*.py",
+    "broker/appending.py",
     "broker/connection.py",
     "broker/counters.py",
+    "broker/disk.py",
+    "broker/driver.py",
+    "broker/flushing.py",
     "broker/full_disk.py",
+    "broker/lane.py",
+    "broker/peers.py",
+    "broker/reading.py",
     "broker/server.py",
     "sim/agenda.py",
     "sim/checkpoints.py",
@@ -82,7 +89,8 @@ PLAIN: Final = (
 )
 """Of these: values only, or work that is done elsewhere."""
 
-NEEDS: Final = ["mypy>=1.19", "setuptools>=65"]
+NEEDS: Final = ["mypy>=1.19", "pybind11>=2.10", "setuptools>=65"]
+"""Of pybind11 only what has several C files compiled at once: setuptools does one after another."""
 
 
 class CompileHook(BuildHookInterface[Any]):
@@ -115,6 +123,7 @@ def compile_rooms(tree: Path, *, optimise: str = "2") -> None:
     from mypyc.build import mypycify
     from mypyc.ir.rtypes import object_rprimitive
     from mypyc.primitives.registry import builtin_names, load_address_op
+    from pybind11.setup_helpers import ParallelCompile
     from setuptools import Distribution
 
     # A NamedTuple's field of type object is looked up among the module's names without these.
@@ -135,7 +144,8 @@ def compile_rooms(tree: Path, *, optimise: str = "2") -> None:
         command.inplace = True
         command.parallel = os.cpu_count()
         command.ensure_finalized()
-        command.run()
+        with ParallelCompile():
+            command.run()
 
 
 def modules(package: Path) -> list[Path]:

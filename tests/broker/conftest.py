@@ -75,13 +75,13 @@ class ScriptedNode:
         self.seen: list[Event] = []
         self.deadline: Millis | None = None
 
-    def step(self, event: Event, now: Millis) -> Sequence[Effect]:
+    def step(self, event: Event, now: Millis) -> tuple[Effect, ...]:
         self.seen.append(event)
         effects: list[Effect] = []
         if isinstance(event, Received):
             for request in event.requests:
                 effects.extend(self.answer(event.connection, request))
-        return effects
+        return tuple(effects)
 
     def next_deadline(self) -> Millis | None:
         return self.deadline

@@ -245,6 +245,7 @@ def test_an_acknowledged_record_with_flush_messages_1_survives_the_machine(run: 
     run(again, files)
 
 
+@pytest.mark.plain
 def test_large_appends_go_to_the_thread_while_the_disk_is_behind(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -267,6 +268,7 @@ def test_large_appends_go_to_the_thread_while_the_disk_is_behind(
     run(script)
 
 
+@pytest.mark.plain
 def test_a_log_that_met_the_disk_is_read_by_a_thread_for_a_while(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -309,6 +309,7 @@ def test_an_answer_that_cannot_be_read_fails_the_call_and_is_said(
     play(script)
 
 
+@pytest.mark.plain
 def test_calls_that_nobody_takes_are_bounded(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(peers_module, "PEER_CALLS_MAX", 3)
 
