@@ -138,6 +138,10 @@ PEER_UNSENT_BYTES_MAX: Final = 64 * MIB
 LOG_OPEN_FILES: Final = 400
 """Descriptors that log files may hold. The usual soft limit is 1,024; sockets need the rest."""
 
+LEFT_SHARE: Final = 4
+"""One in so many of the open files may be kept open by nothing but answers that wait in them to be
+sent. Past it answers are read into memory, which has a bound of its own (UNSENT_BYTES_MAX)."""
+
 LOG_RECENT_BATCHES: Final = 1024
 """Batches at a log's tail whose positions are kept in memory, so that a reader who keeps up needs
 no index: 16 bytes each, at most twice this many, 32 KB a partition."""

@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import errno
 import itertools
+import socket
+import sys
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
@@ -16,8 +19,11 @@ from cotidal.broker.counters import Counters
 from cotidal.broker.directory import LogDir
 from cotidal.broker.disk import Disk
 from cotidal.broker.journal import Journal
+from cotidal.broker.parcel import Parcel
+from cotidal.log.files import OsFiles
 from cotidal.log.filesystem import FileSystem
 from cotidal.log.memory import MemoryFiles
+from cotidal.log.segment import LEAVE_BYTES_MIN
 from cotidal.messages.batch import Batches, Placed
 from cotidal.messages.producers import ProducerEntry, ProducerSnapshot
 from cotidal.node.effects import (
@@ -119,8 +125,10 @@ class World:
     def append(self, partition: TopicPartition, offset: int, *values: bytes) -> None:
         self.disk.obeys()[Append](Append(partition, (placed(offset, *values),), False))
 
-    def read(self, token: int, *wants: Want, max_bytes: int = 1 << 20) -> None:
-        self.disk.obeys()[Read](Read(ReadToken(token), wants, max_bytes))
+    def read(
+        self, token: int, *wants: Want, max_bytes: int = 1 << 20, to_send: bool = False
+    ) -> None:
+        self.disk.obeys()[Read](Read(ReadToken(token), wants, max_bytes, to_send=to_send))
 
 
 def placed(offset: int, *values: bytes) -> Placed:
@@ -140,13 +148,14 @@ def want(partition: TopicPartition, offset: int, below: int, max_bytes: int = 1 
 def run() -> Callable[..., None]:
     def play(
         script: Callable[[World], Coroutine[Any, Any, None]],
-        files: MemoryFiles | None = None,
+        files: FileSystem | None = None,
         clean: bool = False,
+        home: str = "/data",
     ) -> None:
         async def whole() -> None:
-            memory = files or MemoryFiles()
-            memory.mkdir("/data")
-            world = World(memory, clean)
+            there = files or MemoryFiles()
+            there.mkdir(home)
+            world = World(there, clean, home)
             try:
                 await asyncio.wait_for(script(world), 20)
             finally:
@@ -294,6 +303,61 @@ def test_a_log_that_met_the_disk_is_read_by_a_thread_for_a_while(
         assert (await world.event(Appended)).end_offset == 2
 
     run(script)
+
+
+LARGE = b"x" * (LEAVE_BYTES_MIN + 1)
+
+
+def taken(parcel: Any) -> bytes:
+    return b"".join(iter(lambda: parcel.read(10_000) if parcel.unsent else b"", b""))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="files are sent on Linux only")
+def test_large_records_that_are_only_sent_on_stay_where_they_are(run: Run, tmp_path: Path) -> None:
+    async def script(world: World) -> None:
+        for partition, value in ((ONE, LARGE), (TWO, b"small")):
+            await world.open(partition)
+            world.append(partition, 0, value)
+        both = (want(ONE, 0, 1), want(TWO, 0, 1))
+        world.events.clear()
+        world.read(1, *both)
+        world.read(2, *both, to_send=True)
+        world.read(3, *both, to_send=True, max_bytes=LEAVE_BYTES_MIN)
+        read, left, full = world.events
+        assert [type(each) for each in read.results] == [bytes, bytes]
+        assert [type(each) for each in left.results] == [Parcel, bytes]
+        assert taken(left.results[0]) == read.results[0]
+        assert left.results[1] == read.results[1]
+        assert len(full.results[0]) == len(read.results[0])
+        assert full.results[1] == b"", "what is left counts as what is read does"
+
+    run(script, OsFiles(), home=str(tmp_path / "data"))
+
+
+@pytest.mark.plain
+@pytest.mark.skipif(sys.platform != "linux", reason="files are sent on Linux only")
+def test_what_may_need_the_disk_is_read_by_a_thread_also_when_it_is_only_sent_on(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cotidal.broker.parcel.READ_STALL_MS", -1)
+    monkeypatch.setattr("cotidal.broker.stalls.blocks_read", itertools.count().__next__)
+
+    async def script(world: World) -> None:
+        await world.open(ONE)
+        world.append(ONE, 0, LARGE)
+        world.events.clear()
+        world.read(1, want(ONE, 0, 1), to_send=True)
+        (parcel,) = (await world.event(ReadDone)).results
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            ours.setblocking(False)
+            parcel.send_to(ours.fileno())
+        world.read(2, want(ONE, 0, 1), to_send=True)
+        assert world.events == []
+        (data,) = (await world.event(ReadDone)).results
+        assert read_batches(data).headers
+
+    run(script, OsFiles(), home=str(tmp_path / "data"))
 
 
 def test_a_full_disk_fails_that_append_and_reads_go_on(run: Run) -> None:

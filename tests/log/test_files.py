@@ -153,10 +153,10 @@ MB = 1 << 20
 @pytest.fixture
 def grown(tmp_path: Path) -> OsFile:
     """A file that has grown large by pieces."""
+    with (tmp_path / "other").open("wb") as other:
+        if not reserve_blocks(other.fileno(), 0, MB):
+            pytest.skip("this file system reserves nothing")
     file = OsFiles().open(str(tmp_path / "log"), create=True)
-    if not reserve_blocks(file.descriptor, 0, MB):
-        pytest.skip("this file system reserves nothing")
-    file.truncate(0)
     for number in range(20):
         file.append([bytes([number]) * (MB // 2)])
     return file

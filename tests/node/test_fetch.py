@@ -94,6 +94,12 @@ def test_an_error_is_told_without_waiting() -> None:
     assert error(node) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
+def test_what_a_fetch_reads_is_only_sent_on() -> None:
+    node = node_with()
+    node.ask(*produce(b"a"))
+    assert held_read(node, 2).to_send
+
+
 def test_what_the_disk_cannot_read_is_refused_and_nothing_is_served() -> None:
     node = node_with()
     node.ask(*produce(b"a"))

@@ -16,7 +16,7 @@ from cotidal.api.leaders import Leader
 from cotidal.core.partition.epochs import EpochEnd
 from cotidal.core.partition.follower import Question
 from cotidal.errors import ErrorCode
-from cotidal.messages.batch import NO_BATCHES, Batches
+from cotidal.messages.batch import NO_BATCHES, Batches, Stretch
 from cotidal.messages.producers import AbortedTransaction
 from cotidal.messages.rpc.fetch import AbortedTransaction as Aborted
 from cotidal.messages.rpc.fetch import (
@@ -130,7 +130,7 @@ def partition_read(
     high_watermark: Offset,
     last_stable_offset: Offset,
     log_start_offset: Offset,
-    data: bytes | memoryview,
+    data: bytes | memoryview | Stretch,
     aborted: tuple[AbortedTransaction, ...] | None = None,
 ) -> PartitionData:
     """``aborted``: what a read_committed consumer is to leave out; None for any other."""

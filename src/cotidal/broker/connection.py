@@ -17,13 +17,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Final, cast
 
 from cotidal.broker.driver import wall_millis
 from cotidal.broker.envelopes import ENVELOPE, open_envelope
+from cotidal.broker.outlet import Outlet, Piece, has_parcels
 from cotidal.errors import MalformedFrame, PeerError, UnsupportedRequest
-from cotidal.limits import OUTPUT_HIGH_WATER_BYTES
+from cotidal.log.failure import Gone
 from cotidal.node.events import ConnectionId, ConnectionLost, Received, Request
 from cotidal.wire.codec import decode_request
 from cotidal.wire.frames import read_request_header
@@ -52,6 +54,7 @@ class Connection(asyncio.BufferedProtocol):
         "_backlog",
         "_fetching",
         "_gate",
+        "_outlet",
         "_paused_for",
         "_receiver",
         "_server",
@@ -72,7 +75,7 @@ class Connection(asyncio.BufferedProtocol):
     def __init__(self, server: Server, gate: Gate, id: ConnectionId) -> None:
         self.id = id
         self.peer = ""
-        self.output: list[bytes | bytearray | memoryview] = []
+        self.output: list[Piece] = []
         """Replies of this turn."""
         self.held_bytes = 0
         """Of a frame that has begun to arrive."""
@@ -97,9 +100,7 @@ class Connection(asyncio.BufferedProtocol):
         self.transport = cast(asyncio.Transport, transport)
         address = transport.get_extra_info("peername")
         self.peer = str(address[0]) if address else "?"
-        self.transport.set_write_buffer_limits(
-            high=OUTPUT_HIGH_WATER_BYTES, low=OUTPUT_HIGH_WATER_BYTES // 4
-        )
+        self._outlet = Outlet(self.transport)
         self._server.on_connected(self, self._gate)
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -128,12 +129,23 @@ class Connection(asyncio.BufferedProtocol):
         self.pause(OUTPUT)
 
     def resume_writing(self) -> None:
+        if self._outlet.busy and not self._send():
+            return
+        if self.closing:
+            self.transport.close()
         self.resume(OUTPUT)
+
+    def eof_received(self) -> bool:
+        """The client sends nothing more; True: it is still to have what was made for it."""
+        if self._outlet.busy:
+            self.close()
+        return self._outlet.busy
 
     def connection_lost(self, error: Exception | None) -> None:
         self.closing = True
         self._backlog.clear()
         self.output.clear()
+        self._outlet.drop()
         self.hold(0)
         self._server.on_lost(self, ConnectionLost(self.id))
 
@@ -242,7 +254,7 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def unsent(self) -> int:
         """Bytes of replies that the client has not taken."""
-        return self.transport.get_write_buffer_size()
+        return self.transport.get_write_buffer_size() + self._outlet.unsent_bytes
 
     def flush(self) -> int:
         """Write this turn's replies; how many bytes they were."""
@@ -251,21 +263,42 @@ class Connection(asyncio.BufferedProtocol):
         if self.closing:
             return 0
         size = sum(map(len, output))
-        if size <= _JOIN_BYTES_MAX:
-            self.transport.write(b"".join(output))
+        if self._outlet.busy or (size > _JOIN_BYTES_MAX and has_parcels(output)):
+            self._send(output)
+        elif size <= _JOIN_BYTES_MAX:
+            self.transport.write(b"".join(cast("list[bytes]", output)))
         else:
-            self.transport.writelines(output)
+            self.transport.writelines(cast("list[bytes]", output))
         return size
+
+    def _send(self, output: Sequence[Piece] = ()) -> bool:
+        """By the outlet: these as well, or go on with what waits there. True: nothing does now."""
+        try:
+            if output:
+                self._outlet.send(output)
+            else:
+                self._outlet.go_on()
+        except Gone as gone:  # the answer has begun and cannot be ended
+            self._server.journal.limited(
+                "gone", "warning", f"closing the connection of {self.peer}: {gone}"
+            )
+            self.transport.abort()
+        except OSError:
+            self.transport.abort()
+        return not self._outlet.busy
 
     def close(self) -> None:
         """What was written before is still sent; nothing more is read."""
         if not self.closing:
             if self.output:
                 self.flush()
+            if self._outlet.busy:
+                self.pause(OUTPUT)
             self.closing = True
             self._backlog.clear()
             self.hold(0)
-            self.transport.close()
+            if not self._outlet.busy:
+                self.transport.close()
 
 
 _JOIN_BYTES_MAX: Final = 64 * 1024

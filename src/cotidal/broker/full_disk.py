@@ -18,8 +18,8 @@ class FillableFile(OsFile):
     __slots__ = ()
 
     def append(self, buffers: Sequence[bytes | memoryview]) -> None:
-        assert isinstance(self._files, FillableFiles)
-        self._files.check(self._path)
+        assert isinstance(self.files, FillableFiles)
+        self.files.check(self._path)
         super().append(buffers)
 
 

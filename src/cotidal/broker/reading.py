@@ -8,6 +8,8 @@ there; what has been read before is kept, so a read never waits for the same log
 ``room()`` says how much more may be read for clients at all: those who do not take their answers
 hold memory, and the fuller it is, the less an answer brings. A fetch that finds anything brings one
 batch all the same, so that everybody goes on.
+
+What is only sent on, and is much, is not read but left where it is (parcel.py).
 """
 
 from __future__ import annotations
@@ -16,23 +18,21 @@ import asyncio
 from collections.abc import Callable, Mapping
 from functools import partial
 from time import perf_counter
-from typing import Final
 
 from cotidal.broker.lane import Lane
+from cotidal.broker.parcel import COLD_S, Parcel
 from cotidal.broker.stalls import Readings
 from cotidal.broker.worker import Done, Failed, Outcome, Worker
 from cotidal.limits import READ_STALL_MS
 from cotidal.log.failure import LogError, LogOffline, OutOfRange
+from cotidal.log.files import LeftBytes
 from cotidal.log.log import Log
 from cotidal.messages.producers import AbortedTransaction
 from cotidal.node.effects import Read, Want
 from cotidal.node.events import Event, ReadDone
 from cotidal.values import TopicPartition
 
-COLD_S: Final = 1.0
-"""How long a log is read by a thread after a read of it stalled the loop."""
-
-Result = bytes | memoryview | str
+Result = bytes | memoryview | Parcel | str
 
 
 class _Answer:
@@ -127,11 +127,28 @@ class Reading:
     def _read_warm(self, answer: _Answer, lane: Lane, log: Log, want: Want) -> None:
         begun = perf_counter()
         try:
-            answer.add(_read(log, want, answer), log)
+            if answer.effect.to_send:
+                answer.add(self._leave(lane, log, want, answer), log)
+            else:
+                answer.add(_read(log, want, answer), log)
         except (LogError, OSError) as error:
             self._refuse(answer, lane, error)
         if self._readings.has_met_the_disk(perf_counter() - begun, READ_STALL_MS):
             lane.cold_until = self._loop.time() + COLD_S
+
+    def _leave(
+        self, lane: Lane, log: Log, want: Want, answer: _Answer
+    ) -> bytes | memoryview | Parcel:
+        data = log.leave(
+            want.offset,
+            max_bytes=min(want.max_bytes, answer.left),
+            below=want.below,
+            whole_first=not answer.found,
+        )
+        if isinstance(data, LeftBytes):
+            return Parcel(self._loop, self._readings, lane, data)
+        assert isinstance(data, bytes | memoryview)
+        return data
 
     def _read_cold(self, answer: _Answer, lane: Lane, outcome: Outcome[bytes | memoryview]) -> None:
         match outcome:

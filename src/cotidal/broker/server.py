@@ -282,7 +282,7 @@ class Server:
     def _on_sweep(self) -> None:
         now = self.time()
         for connection in list(self._connections.values()):
-            unsent = connection.transport.get_write_buffer_size()
+            unsent = connection.unsent
             waits_for_us = connection.awaiting or connection.paused_for & ~OUTPUT
             if (waits_for_us and not connection.closing) or unsent != connection.unsent_bytes:
                 connection.active_at = now

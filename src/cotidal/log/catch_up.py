@@ -9,6 +9,7 @@ from cotidal import limits
 from cotidal.log.epochs import EpochLine
 from cotidal.log.row import SegmentRow
 from cotidal.log.segment import NOTHING, Place, Segment
+from cotidal.messages.batch import Stretch
 
 
 class CatchUp:
@@ -31,7 +32,8 @@ class CatchUp:
         whole_first: bool,
         epochs: EpochLine,
         log_end: int,
-    ) -> bytes | memoryview:
+        leave: bool = False,
+    ) -> bytes | memoryview | Stretch:
         row = self._row
         number = row.number_of(offset)
         resumed = self._resume.pop(offset, None)
@@ -41,7 +43,9 @@ class CatchUp:
         while offset < below and number < len(row):
             segment = row.segments[number]
             if place is None:
-                recent = segment.read_recent(offset, max_bytes, below, whole_first=whole_first)
+                recent = segment.read_recent(
+                    offset, max_bytes, below, whole_first=whole_first, leave=leave
+                )
                 if recent:
                     return recent
                 place = segment.locate(offset)
@@ -53,6 +57,7 @@ class CatchUp:
                     end_offset=row.end_of(number, log_end),
                     whole_first=whole_first,
                     epochs=epochs,
+                    leave=leave,
                 )
                 if cut is not NOTHING and cut.next.position < segment.size:
                     self._remember(segment, cut.next)

@@ -6,6 +6,7 @@ LogError
   LogOffline       the disk refused (full, input/output error): no more writes, reads go on
   NotOpen          there is no log to work with: it could not be opened
   OutOfRange       a read outside start_offset .. end_offset
+  Gone             bytes that were left in their file to be sent, and are no longer there
   WrongTopic       the directory belongs to a topic with another id
 """
 
@@ -48,6 +49,10 @@ class NotOpen(LogError):
 
 class OutOfRange(LogError):
     """The offset is not in the log."""
+
+
+class Gone(LogError):
+    """The file was cut since a reader was promised its bytes."""
 
 
 class WrongTopic(LogError):

@@ -9,6 +9,16 @@ A file that grows large has the blocks of what will come next reserved, some meg
 ext4 otherwise sees to each page's block as it is written, which costs more than the copy. Its size
 is what was written; what is reserved beyond is given back when it is finished, cut or removed.
 Where the file system cannot do that, nothing is reserved.
+
+A reader who only sends bytes on need not have them: ``leave`` says where they are, and the kernel
+takes them from its page cache to the socket. Until then they keep the file's descriptor, so they
+can be sent though the file is closed or removed meanwhile; as many files fewer may be open, and
+where they become too many, bytes are read again. Nothing in a file is ever changed but by cutting
+it, and after a cut they are Gone. What the socket holds already may still be overwritten where it
+was cut (the kernel has not copied it): by whole batches of a later epoch, or by a piece of one,
+whose checksum tells. Only a replica or a reader after an unclean election can meet that.
+
+Invariant: no more than ``max_open`` descriptors, those of files and those that only bytes keep.
 """
 
 from __future__ import annotations
@@ -24,7 +34,8 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
 from cotidal import limits
-from cotidal.limits import RESERVE_BYTES_MAX, RESERVE_FROM_BYTES, RESERVE_SHARE
+from cotidal.limits import LEFT_SHARE, RESERVE_BYTES_MAX, RESERVE_FROM_BYTES, RESERVE_SHARE
+from cotidal.log.failure import Gone
 
 IOV_MAX: Final = max(16, os.sysconf("SC_IOV_MAX")) if hasattr(os, "sysconf") else 1024
 
@@ -33,6 +44,8 @@ BLOCK_BYTES: Final = 512
 """What st_blocks counts in."""
 SLACK_BYTES: Final = 128 * 1024
 """A file has so many bytes more than its size, or its last block, without any being reserved."""
+SENDS_FILES: Final = sys.platform == "linux"
+"""os.sendfile takes a file of any kind there; elsewhere it differs."""
 _NEVER_AGAIN: Final = 1 << 62
 _KEEP_SIZE: Final = 1
 
@@ -59,10 +72,20 @@ def reserve_blocks(descriptor: int, position: int, count: int) -> bool:
 class OsFile:
     """A file by its path; its descriptor comes and goes."""
 
-    __slots__ = ("_closed", "_files", "_lock", "_path", "_reserved", "_size", "descriptor", "used")
+    __slots__ = (
+        "_closed",
+        "_lock",
+        "_opened",
+        "_path",
+        "_reserved",
+        "_size",
+        "cuts",
+        "files",
+        "used",
+    )
 
     def __init__(self, files: OsFiles, path: str, descriptor: int) -> None:
-        self._files = files
+        self.files = files
         self._path = path
         self._lock = threading.Lock()
         told = os.fstat(descriptor)
@@ -70,9 +93,11 @@ class OsFile:
         allocated = told.st_blocks * BLOCK_BYTES
         self._reserved = allocated if allocated - self._size > SLACK_BYTES else 0
         """Up to where blocks are reserved; here: what a process left behind that was killed."""
-        self.descriptor = descriptor
+        self._opened: Descriptor | None = Descriptor(descriptor)
         self.used = True
         self._closed = False
+        self.cuts = 0
+        """How often the end was moved back."""
 
     @property
     def size(self) -> int:
@@ -80,7 +105,7 @@ class OsFile:
 
     def append(self, buffers: Sequence[bytes | memoryview]) -> None:
         with self._lock:
-            descriptor = self._descriptor()
+            descriptor = self._descriptor().number
             expected = 0
             for buffer in buffers:
                 expected += len(buffer)
@@ -99,22 +124,29 @@ class OsFile:
 
     def pread(self, count: int, position: int) -> bytes:
         with self._lock:
-            descriptor = self._descriptor()
+            descriptor = self._descriptor().number
             data = os.pread(descriptor, count, position)
             if len(data) == count or position + len(data) >= self._size:
                 return data
             return self._pread_on(descriptor, data, count, position)
 
+    def leave(self, count: int, position: int) -> bytes | LeftBytes:
+        if not SENDS_FILES or position + count > self._size or not self.files.may_leave:
+            return self.pread(count, position)
+        with self._lock:
+            return LeftBytes(self, self._descriptor(), count, position)
+
     def truncate(self, size: int) -> None:
         with self._lock:
-            os.ftruncate(self._descriptor(), size)
+            self.cuts += size < self._size
+            os.ftruncate(self._descriptor().number, size)
             self._size = size
             self._reserved = 0
 
     def finish(self) -> None:
         with self._lock:
             if self._reserved > self._size:
-                os.ftruncate(self._descriptor(), self._size)  # to where it ends already
+                os.ftruncate(self._descriptor().number, self._size)  # to where it ends already
             self._reserved = 0
 
     def sync(self) -> None:
@@ -123,7 +155,7 @@ class OsFile:
         with self._lock:
             if self._closed:
                 return
-            own = os.dup(self._descriptor())
+            own = os.dup(self._descriptor().number)
         try:
             os.fsync(own)
         finally:
@@ -131,33 +163,31 @@ class OsFile:
 
     def close(self) -> None:
         with self._lock:
-            if self.descriptor >= 0:
+            if self._opened is not None:
                 if self._reserved > self._size:
                     with contextlib.suppress(OSError):
-                        os.ftruncate(self.descriptor, self._size)
-                os.close(self.descriptor)
-                self.descriptor = -1
+                        os.ftruncate(self._opened.number, self._size)
+                self._opened = None
             self._closed = True
-        self._files.forget(self)
+        self.files.forget(self)
 
     def give_up_descriptor(self) -> bool:
         """For the evictor. False when a thread is inside this file."""
         if not self._lock.acquire(blocking=False):
             return False
         try:
-            if self.descriptor >= 0:
-                os.close(self.descriptor)
-                self.descriptor = -1
+            self._opened = None
             return True
         finally:
             self._lock.release()
 
-    def _descriptor(self) -> int:
+    def _descriptor(self) -> Descriptor:
         self.used = True
-        if self.descriptor < 0:
-            self.descriptor = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
-            self._files.remember(self)
-        return self.descriptor
+        if self._opened is None:
+            flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
+            self._opened = Descriptor(os.open(self._path, flags))
+            self.files.remember(self)
+        return self._opened
 
     def _reserve(self, descriptor: int, wanted: int) -> None:
         ahead = max(wanted, min(self._size // RESERVE_SHARE, RESERVE_BYTES_MAX))
@@ -177,6 +207,67 @@ class OsFile:
         return b"".join(parts)
 
 
+class Descriptor:
+    """Closed when nobody has it any more."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __del__(self) -> None:
+        os.close(self.number)
+
+
+class LeftBytes:
+    """A Stretch: bytes of a file as they were when somebody asked for them. Made, sent and dropped
+    by one thread."""
+
+    __slots__ = ("_at", "_cuts", "_descriptor", "_file", "_left", "_size")
+
+    def __init__(self, file: OsFile, descriptor: Descriptor, count: int, position: int) -> None:
+        self._file = file
+        self._descriptor = descriptor
+        self._cuts = file.cuts
+        self._size = count
+        self._at = position
+        self._left = count
+        file.files.left += 1
+
+    def __del__(self) -> None:
+        self._file.files.left -= 1
+
+    def __len__(self) -> int:
+        """How many they are; of the whole, however much is sent."""
+        return self._size
+
+    @property
+    def unsent(self) -> int:
+        return self._left
+
+    def send_to(self, socket: int) -> None:
+        """Send what it takes now. BlockingIOError: nothing; Gone: never more."""
+        self._check()
+        self._pass(os.sendfile(socket, self._descriptor.number, self._at, self._left))
+
+    def read(self, count: int) -> bytes:
+        """The next ones of them, as bytes: they count as sent."""
+        self._check()
+        data = os.pread(self._descriptor.number, min(count, self._left), self._at)
+        self._pass(len(data))
+        return data
+
+    def _check(self) -> None:
+        if self._file.cuts != self._cuts:
+            raise Gone("a log was cut before what was left in it had been sent")
+
+    def _pass(self, count: int) -> None:
+        if not count:
+            raise Gone("a file ends before what was left in it")
+        self._at += count
+        self._left -= count
+
+
 class OsLock:
     __slots__ = ("_descriptor",)
 
@@ -192,12 +283,14 @@ class OsLock:
 class OsFiles:
     """A file system whose open files are bounded. Shared by all logs of a process."""
 
-    __slots__ = ("_lock", "_open", "max_open")
+    __slots__ = ("_lock", "_open", "left", "max_open")
 
     FILE: ClassVar = OsFile
 
     def __init__(self, max_open: int = limits.LOG_OPEN_FILES) -> None:
         self.max_open = max_open
+        self.left = 0
+        """How many LeftBytes there are: each may keep a descriptor that its file has given up."""
         self._open: deque[OsFile] = deque()
         self._lock = threading.Lock()
 
@@ -272,7 +365,7 @@ class OsFiles:
         with self._lock:
             self._open.append(file)
             for _ in range(2 * len(self._open)):
-                if len(self._open) <= self.max_open:
+                if len(self._open) + self.left <= self.max_open:
                     return
                 oldest = self._open.popleft()
                 if oldest is file or oldest.used or not oldest.give_up_descriptor():
@@ -289,6 +382,10 @@ class OsFiles:
             for file in self._open:
                 file.give_up_descriptor()
             self._open.clear()
+
+    @property
+    def may_leave(self) -> bool:
+        return self.left < self.max_open // LEFT_SHARE
 
     @property
     def open_count(self) -> int:

@@ -18,6 +18,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from cotidal.messages.batch import Stretch
+
 
 class File(Protocol):
     """An open file that grows at its end."""
@@ -29,6 +31,10 @@ class File(Protocol):
 
     def pread(self, count: int, position: int) -> bytes:
         """Up to ``count`` bytes from ``position``; fewer only at the end of the file."""
+        ...
+
+    def leave(self, count: int, position: int) -> bytes | Stretch:
+        """The same for one who only sends them on: they may stay where they are until then."""
         ...
 
     def truncate(self, size: int) -> None: ...

@@ -190,6 +190,22 @@ class OffsetIndex:
                 high = middle
         return found
 
+    def within(self, position: int, below: int) -> IndexEntry:
+        """The last entry of a batch that begins at ``position`` or before it and ends below this
+        offset; the segment's beginning when there is none."""
+        relative = below - self.base_offset
+        low, high = 0, len(self.entries)
+        found = IndexEntry(self.base_offset, 0)
+        while low < high:
+            middle = (low + high) // 2
+            entry_offset, begins = _OFFSET_ENTRY.unpack(self.entries.entry(middle))
+            if begins <= position and entry_offset < relative:
+                found = IndexEntry(Offset(self.base_offset + entry_offset), begins)
+                low = middle + 1
+            else:
+                high = middle
+        return found
+
     def before(self, offset: int, count: int) -> Offset:
         """The offset of the entry so many before the last one below ``offset``; the segment's first
         offset when there are not so many."""

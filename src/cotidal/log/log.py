@@ -38,7 +38,7 @@ from cotidal.log.row import SegmentRow
 from cotidal.log.segment import Segment
 from cotidal.log.snapshots import SnapshotFiles, batches_after, batches_before
 from cotidal.log.swap import swap
-from cotidal.messages.batch import Placed
+from cotidal.messages.batch import Placed, Stretch
 from cotidal.messages.producers import AbortedTransaction, ProducerSnapshot
 from cotidal.values import EpochEntry, Offset, Uuid, WallMillis
 
@@ -380,6 +380,20 @@ class Log:
         """Whole batches from the one that holds ``offset`` on, all of whose offsets are less than
         ``below``, of at most ``max_bytes``; the first one however large if ``whole_first``. Ends
         with its segment: ask again for more. Empty when there is nothing."""
+        data = self._read(offset, max_bytes, below, whole_first=whole_first, leave=False)
+        assert isinstance(data, bytes | memoryview)
+        return data
+
+    def leave(
+        self, offset: Offset, *, max_bytes: int, below: Offset, whole_first: bool = True
+    ) -> bytes | memoryview | Stretch:
+        """The same for one who only sends them on: where they are many, they may stay in their file
+        until then."""
+        return self._read(offset, max_bytes, below, whole_first=whole_first, leave=True)
+
+    def _read(
+        self, offset: Offset, max_bytes: int, below: Offset, *, whole_first: bool, leave: bool
+    ) -> bytes | memoryview | Stretch:
         if offset >= self._end:
             if offset > self._end:
                 raise OutOfRange(f"{self.name}: offset {offset} is past the end, {self._end}")
@@ -387,7 +401,9 @@ class Log:
         if offset < self._start:
             raise OutOfRange(f"{self.name}: offset {offset} is before the start, {self._start}")
         try:
-            recent = self._active.read_recent(offset, max_bytes, below, whole_first=whole_first)
+            recent = self._active.read_recent(
+                offset, max_bytes, below, whole_first=whole_first, leave=leave
+            )
             if recent is not None:
                 return recent
             return self._catch_up.read(
@@ -397,6 +413,7 @@ class Log:
                 whole_first=whole_first,
                 epochs=self._epochs,
                 log_end=self._end,
+                leave=leave,
             )
         except OSError as error:
             why = error.strerror or error

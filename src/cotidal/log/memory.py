@@ -115,6 +115,9 @@ class MemoryFile:
         self._check("pread")
         return bytes(memoryview(self._content.data)[position : position + count])
 
+    def leave(self, count: int, position: int) -> bytes:
+        return self.pread(count, position)
+
     def truncate(self, size: int) -> None:
         self._check("truncate")
         assert size <= self.size

@@ -6,6 +6,8 @@ The batches at the tail have their positions in memory (``_ends``, ``_positions`
 keeps up costs two bisections and one pread and no batch is looked at. Elsewhere a read walks the
 headers in the bytes it has just read, to end at a batch boundary; the crc of a batch is checked
 when it lies outside ``_verified``, the range of the file that this process wrote or has checked.
+For a reader who only sends on what he reads (``leave``), many bytes within that range are not read
+at all: memory, or the index, says where they end.
 
 Invariant: ``_positions[i]`` is where the batch begins whose next offset is ``_ends[i]``; both
 ascend; the batches are the last ones of the file; offsets from ``_recent_floor`` on are in them.
@@ -37,7 +39,7 @@ from cotidal.log.scan import (
     walk,
 )
 from cotidal.log.transaction_index import TransactionIndex
-from cotidal.messages.batch import HEADER_BYTES
+from cotidal.messages.batch import HEADER_BYTES, Stretch
 from cotidal.values import NO_EPOCH, NO_TIMESTAMP, LeaderEpoch, Offset, WallMillis
 from cotidal.wire.batch import CRC_START, LENGTH_START, MAGIC, crc32c
 
@@ -45,6 +47,10 @@ SUFFIXES: Final = (".log", ".index", ".timeindex", ".txnindex")
 
 SEEK_BYTES: Final = 8192
 """Read at once when looking for a batch from an index entry on: two default index intervals."""
+
+LEAVE_BYTES_MIN: Final = 64 * 1024
+"""Fewer bytes than this are read although they are only sent on: one system call for them and for
+what is around them."""
 
 
 class Place(NamedTuple):
@@ -57,7 +63,7 @@ class Place(NamedTuple):
 class Cut(NamedTuple):
     """What a read found: whole batches, and where the next read goes on."""
 
-    data: bytes | memoryview
+    data: bytes | memoryview | Stretch
     next: Place
 
 
@@ -223,8 +229,8 @@ class Segment:
     # reading
 
     def read_recent(
-        self, offset: int, max_bytes: int, below: int, *, whole_first: bool
-    ) -> bytes | None:
+        self, offset: int, max_bytes: int, below: int, *, whole_first: bool, leave: bool = False
+    ) -> bytes | Stretch | None:
         """The read of one who keeps up. None: the offset is not among the recent batches."""
         if offset < self._recent_floor:
             return None
@@ -246,6 +252,8 @@ class Segment:
                 stop = positions[first + 1]
             else:
                 stop = self.size
+        if leave and stop - start >= LEAVE_BYTES_MIN:
+            return self.file().leave(stop - start, start)
         return self.file().pread(stop - start, start)
 
     def read_at(
@@ -257,9 +265,13 @@ class Segment:
         end_offset: int,
         whole_first: bool,
         epochs: EpochLine,
+        leave: bool = False,
     ) -> Cut:
         """Whole batches from ``place`` on. Raises CorruptLog when the first one is damaged; a
         later one merely ends the answer. ``end_offset`` is the segment's."""
+        left = self._leave_at(place, max_bytes, below) if leave else None
+        if left is not None:
+            return left
         position, expected = place
         file = self.file()
         data = file.pread(min(max(max_bytes, HEADER_BYTES), self.size - position), position)
@@ -311,6 +323,22 @@ class Segment:
             return NOTHING
         self._mark_verified(position, position + at)
         return Cut(data if at == len(data) else view[:at], Place(position + at, expected))
+
+    def _leave_at(self, place: Place, max_bytes: int, below: int) -> Cut | None:
+        """As many whole batches from ``place`` on as the index tells of, left where they are; None
+        when that is not most of what may be read, or they are not known to be good."""
+        position = place.position
+        if position < self._verified_from:
+            return None
+        last = self.offsets.within(min(position + max_bytes, self._verified_to - 1), below)
+        stop = last.position
+        most = min(max_bytes, self.size - position)
+        if stop - position < max(LEAVE_BYTES_MIN, most // 2):
+            return None
+        front = self._front(stop)
+        if front is None or front.magic != MAGIC or front.last_offset != last.offset:
+            return None  # the ordinary way finds out why
+        return Cut(self.file().leave(stop - position, position), Place(stop, front.base_offset))
 
     def _fault(
         self,

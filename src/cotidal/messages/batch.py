@@ -6,7 +6,7 @@ read ``headers`` and pass the whole on; only ``wire`` and ``log`` look at ``data
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from cotidal.errors import ErrorCode, Refusal
 from cotidal.values import (
@@ -92,6 +92,13 @@ class Marker(NamedTuple):
     coordinator_epoch: int
 
 
+class Stretch(Protocol):
+    """Whole batches that stay in their file until they are sent: the operating system takes them
+    from there to the socket. All that is known of them is how many bytes they are."""
+
+    def __len__(self) -> int: ...
+
+
 class Batches(NamedTuple):
     """Consecutive whole batches of one partition, crc checked, and what was wrong after them.
 
@@ -99,6 +106,9 @@ class Batches(NamedTuple):
     the batch that follows them and could not be accepted; the bytes of that batch are not in
     ``data``. A batch cut short at the end (a fetch response may do that) is dropped without fault
     and told by ``cut``. ``markers``: what the control batches among them say of transactions.
+
+    In an answer to a fetch, which has no headers, ``data`` may be a Stretch (api.fetch); only its
+    length is asked for before it is sent.
     """
 
     headers: tuple[BatchHeader, ...]

@@ -396,6 +396,7 @@ def on_read_done(state: NodeState, loading: Loading, event: ReadDone) -> None:
         return  # led no more
     shard.is_reading = False
     (data,) = event.results
+    assert isinstance(data, bytes | memoryview | str), "its Read is not to be sent"
     read = None if isinstance(data, str) else state.coordinators.log.read(partition.topic, data)
     if read is None or (data and read.next_offset <= shard.end_offset):
         why = data if isinstance(data, str) else "a batch fails its checksum"

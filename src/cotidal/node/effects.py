@@ -81,6 +81,8 @@ class Read(NamedTuple):
     """In all. What no longer fits is answered with nothing."""
     committed: bool = False
     """With the aborted transactions among what is read."""
+    to_send: bool = False
+    """Nobody here looks at what is read, so a result may be a Stretch."""
 
 
 class FindTime(NamedTuple):

@@ -12,7 +12,7 @@ from typing import NamedTuple, NewType, TypeAlias
 
 from cotidal.core.quorum.log_view import SnapshotId
 from cotidal.errors import ErrorCode
-from cotidal.messages.batch import BatchHeader, Marker
+from cotidal.messages.batch import BatchHeader, Marker, Stretch
 from cotidal.messages.producers import AbortedTransaction
 from cotidal.node.effects import CallToken, Found, MetadataBatch, PersistToken, ReadToken
 from cotidal.values import EpochEntry, NodeId, Offset, TopicPartition, Uuid, WallMillis
@@ -141,10 +141,10 @@ class Appended(NamedTuple):
 
 class ReadDone(NamedTuple):
     """One result for each Want, in order: bytes of whole batches, or a sentence: what failed. If
-    that takes the log offline, LogFailed has come before."""
+    that takes the log offline, LogFailed has come before. A Stretch only for a Read ``to_send``."""
 
     token: ReadToken
-    results: tuple[bytes | memoryview | str, ...]
+    results: tuple[bytes | memoryview | Stretch | str, ...]
     aborted: tuple[tuple[AbortedTransaction, ...], ...] = ()
     """For each result, if they were asked for."""
 

@@ -34,6 +34,7 @@ from cotidal.core.partition.reading import (
 )
 from cotidal.errors import ErrorCode, Refusal
 from cotidal.limits import FETCH_WAIT_MAX_MS
+from cotidal.messages.batch import Stretch
 from cotidal.messages.producers import AbortedTransaction
 from cotidal.messages.rpc.fetch import FetchRequest, PartitionData
 from cotidal.node import quotas, throttles
@@ -198,7 +199,7 @@ def on_read_done(state: NodeState, pending: PendingFetch, event: ReadDone) -> No
     if pending.answered:  # its connection is gone
         return
     total = 0
-    data: dict[int, bytes | memoryview | str] = {}
+    data: dict[int, bytes | memoryview | Stretch | str] = {}
     read, pending.reading = pending.reading, []
     aborted = dict(zip(read, event.aborted, strict=False))
     for position, result in zip(read, event.results, strict=True):
@@ -370,7 +371,7 @@ def _evaluate(state: NodeState, pending: PendingFetch) -> None:
     if wants:
         token = state.next_read_token(pending)
         committed = pending.isolation_level == READ_COMMITTED and replica is None
-        read = (token, tuple(wants), pending.max_bytes, committed)
+        read = (token, tuple(wants), pending.max_bytes, committed, True)
         state.out.append(_new(Read, read))
     elif pending.urgent or pending.min_bytes <= 0 or state.now >= pending.deadline:
         _answer(state, pending, {}, {})
@@ -467,7 +468,7 @@ def _unpark(pending: PendingFetch) -> None:
 def _answer(
     state: NodeState,
     pending: PendingFetch,
-    data: dict[int, bytes | memoryview | str],
+    data: dict[int, bytes | memoryview | Stretch | str],
     aborted: dict[int, tuple[AbortedTransaction, ...]],
 ) -> None:
     pending.end()
@@ -511,7 +512,7 @@ def _answer(
 
 
 def _count(
-    state: NodeState, pending: PendingFetch, asked: Asked, data: bytes | memoryview | str
+    state: NodeState, pending: PendingFetch, asked: Asked, data: bytes | memoryview | Stretch | str
 ) -> None:
     """Who took how much, and from whom."""
     tally = state.tally
@@ -539,7 +540,7 @@ def _partition_data(
     state: NodeState,
     pending: PendingFetch,
     asked: Asked,
-    data: bytes | memoryview | str,
+    data: bytes | memoryview | Stretch | str,
     aborted: tuple[AbortedTransaction, ...] | None,
 ) -> PartitionData:
     partition = asked.fetched.partition

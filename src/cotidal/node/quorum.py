@@ -292,6 +292,7 @@ def on_peer(state: NodeState, event: PeerConnected | PeerLost) -> None:
 
 def on_read_done(state: NodeState, event: ReadDone, reading: Reading) -> None:
     data = event.results[0]
+    assert isinstance(data, bytes | memoryview | str), "its Read is not to be sent"
     reply = reading.reply
     if isinstance(data, str):
         data = b""

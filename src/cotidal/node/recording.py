@@ -87,6 +87,8 @@ def to_json(value: Any, *, payload: bool = False) -> Any:
         return {"d": [[to_json(key), to_json(each)] for key, each in value.items()]}
     if isinstance(value, frozenset):
         return {"s": sorted((to_json(each) for each in value), key=_text)}
+    if payload:
+        return {"z": len(value)}  # a Stretch
     return {"u": type(value).__name__}  # a node is not stopped by what nobody thought of
 
 

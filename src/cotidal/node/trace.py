@@ -15,7 +15,7 @@ from cotidal.core.trace import Json, Told, tell_record
 from cotidal.core.trace import line as core_line
 from cotidal.core.trace.cluster import NO_NAMES, Names
 from cotidal.core.trace.told import epochs, ids, plain, span, spans
-from cotidal.messages.batch import Placed
+from cotidal.messages.batch import Placed, Stretch
 from cotidal.messages.records.metadata import TopicRecord
 from cotidal.messages.records.quorum import QuorumStateData
 from cotidal.messages.rpc.apis import APIS
@@ -260,7 +260,7 @@ def _log_opened(event: seen.LogOpened) -> str:
     return f"{said} hw={event.high_watermark} epochs=({epochs(event.epochs)})"
 
 
-def _results(results: tuple[bytes | memoryview | str, ...]) -> str:
+def _results(results: tuple[bytes | memoryview | Stretch | str, ...]) -> str:
     failed = [result for result in results if isinstance(result, str)]
     size = sum(len(result) for result in results if not isinstance(result, str))
     return _first([counted(size, "byte"), *failed])
