@@ -18,7 +18,6 @@ from cotidal.broker.lane import Lane
 from cotidal.broker.outlet import PUSH_BYTES
 from cotidal.broker.parcel import COLD_S, Parcel
 from cotidal.broker.stalls import Readings
-from cotidal.limits import OUTPUT_HIGH_WATER_BYTES
 from cotidal.log.failure import Gone
 from cotidal.log.files import LeftBytes, OsFile, OsFiles
 from cotidal.messages.batch import Batches
@@ -154,7 +153,7 @@ def test_who_takes_slowly_is_answered_in_order_and_costs_little_memory(
 def test_what_was_sent_makes_the_room_of_an_ordinary_connection_again(
     scripted: Run, requests: Requests, shelf: Shelf
 ) -> None:
-    """A small answer to one who reads nothing is not stopped after a large one was."""
+    """Who has not taken a piece of a small answer is listened to, after a large one as before."""
     versions, fetch = requests
 
     async def play(world: Any) -> None:
@@ -165,10 +164,13 @@ def test_what_was_sent_makes_the_room_of_an_ordinary_connection_again(
         assert connection.paused_for
         await client.frame()
         await world.until(lambda: not connection.paused_for)
-        connection.transport.write(bytes(OUTPUT_HIGH_WATER_BYTES // 2))
+        written = 0
+        while not connection.transport.get_write_buffer_size():
+            connection.transport.write(bytes(MB))
+            written += MB
         assert not connection.paused_for
         client.send(versions(2))
-        await client.reader.readexactly(OUTPUT_HIGH_WATER_BYTES // 2)
+        await client.reader.readexactly(written)
         assert await client.correlation() == 2
 
     scripted(play)
@@ -245,6 +247,24 @@ def test_a_client_that_leaves_takes_what_was_left_for_it_along(
         await world.until(lambda: not world.server.connected)
         await world.until(lambda: not shelf.files.left)
         assert not world.faulted
+
+    scripted(play)
+
+
+def test_nothing_goes_to_a_socket_that_has_been_given_up(
+    scripted: Run, requests: Requests, shelf: Shelf
+) -> None:
+    """Its number may be another connection's by then."""
+
+    async def play(world: Any) -> None:
+        await world.connect()
+        await world.until(lambda: world.server.connected)
+        connection = the_connection(world)
+        connection.transport.abort()
+        parcel = shelf.parcel(MB)
+        connection.output.append(parcel)
+        connection.flush()
+        assert parcel.unsent == MB
 
     scripted(play)
 

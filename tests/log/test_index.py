@@ -47,6 +47,24 @@ def test_floor_is_the_last_entry_at_or_below(files: MemoryFiles) -> None:
             index = OffsetIndex(files, "/i", Offset(1000))
 
 
+@pytest.mark.parametrize("written", [False, True])
+def test_within_is_the_last_batch_that_begins_no_later_and_ends_below(
+    files: MemoryFiles, written: bool
+) -> None:
+    index = offsets(files)
+    if written:
+        index.entries.write_pending()
+    every = 1 << 30
+    assert index.within(99, every) == (1000, 0)
+    assert index.within(every, 1005) == (1000, 0)
+    for number in (0, 1, 63, 64, 100, 199):
+        entry = (1005 + number * 10, 100 + number * 100)
+        assert index.within(entry[1], every) == entry
+        assert index.within(entry[1] + 99, every) == entry
+        assert index.within(every, entry[0] + 1) == entry
+        assert index.within(every, entry[0] + 10) == entry
+
+
 def test_entries_are_written_in_groups(files: MemoryFiles) -> None:
     index = offsets(files, 63)
     assert not files.exists("/i")

@@ -135,12 +135,6 @@ class Connection(asyncio.BufferedProtocol):
             self.transport.close()
         self.resume(OUTPUT)
 
-    def eof_received(self) -> bool:
-        """The client sends nothing more; True: it is still to have what was made for it."""
-        if self._outlet.busy:
-            self.close()
-        return self._outlet.busy
-
     def connection_lost(self, error: Exception | None) -> None:
         self.closing = True
         self._backlog.clear()
@@ -292,8 +286,6 @@ class Connection(asyncio.BufferedProtocol):
         if not self.closing:
             if self.output:
                 self.flush()
-            if self._outlet.busy:
-                self.pause(OUTPUT)
             self.closing = True
             self._backlog.clear()
             self.hold(0)

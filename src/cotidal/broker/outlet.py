@@ -4,6 +4,9 @@ Their bytes go to the socket past the transport (parcel.py), as much as it takes
 takes no more, a piece is read and given to the transport, which knows how to wait; that it has sent
 it is the sign to go on. Whatever else is to be sent meanwhile stands behind it, so that all goes
 out in order. A connection whose answers are small never needs any of this.
+
+Invariant: while anything waits here the transport has something to send, and room for nothing: it
+has called pause_writing, and will call resume_writing.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from functools import partial
 from time import perf_counter
+from typing import TypeVar
 
 from cotidal.broker.lane import Lane
 from cotidal.broker.parcel import COLD_S, Parcel
@@ -27,12 +28,15 @@ from cotidal.limits import READ_STALL_MS
 from cotidal.log.failure import LogError, LogOffline, OutOfRange
 from cotidal.log.files import LeftBytes
 from cotidal.log.log import Log
+from cotidal.messages.batch import Stretch
 from cotidal.messages.producers import AbortedTransaction
 from cotidal.node.effects import Read, Want
 from cotidal.node.events import Event, ReadDone
 from cotidal.values import TopicPartition
 
-Result = bytes | memoryview | Parcel | str
+T = TypeVar("T")
+
+Result = bytes | memoryview | Stretch | str
 
 
 class _Answer:
@@ -109,7 +113,7 @@ class Reading:
             elif answer.left <= 0 and answer.found:
                 answer.add(b"")
             elif self._loop.time() < lane.cold_until:
-                read = partial(_read, lane.log, want, answer)
+                read = partial(_ask, lane.log.read, want, answer)
                 lane.run_in(self._worker, read, partial(self._read_cold, answer, lane))
                 return
             else:
@@ -127,28 +131,14 @@ class Reading:
     def _read_warm(self, answer: _Answer, lane: Lane, log: Log, want: Want) -> None:
         begun = perf_counter()
         try:
-            if answer.effect.to_send:
-                answer.add(self._leave(lane, log, want, answer), log)
-            else:
-                answer.add(_read(log, want, answer), log)
+            data = _ask(log.leave if answer.effect.to_send else log.read, want, answer)
+            if isinstance(data, LeftBytes):
+                data = Parcel(self._loop, self._readings, lane, data)
+            answer.add(data, log)
         except (LogError, OSError) as error:
             self._refuse(answer, lane, error)
         if self._readings.has_met_the_disk(perf_counter() - begun, READ_STALL_MS):
             lane.cold_until = self._loop.time() + COLD_S
-
-    def _leave(
-        self, lane: Lane, log: Log, want: Want, answer: _Answer
-    ) -> bytes | memoryview | Parcel:
-        data = log.leave(
-            want.offset,
-            max_bytes=min(want.max_bytes, answer.left),
-            below=want.below,
-            whole_first=not answer.found,
-        )
-        if isinstance(data, LeftBytes):
-            return Parcel(self._loop, self._readings, lane, data)
-        assert isinstance(data, bytes | memoryview)
-        return data
 
     def _read_cold(self, answer: _Answer, lane: Lane, outcome: Outcome[bytes | memoryview]) -> None:
         match outcome:
@@ -170,8 +160,8 @@ class Reading:
         answer.add(str(error))
 
 
-def _read(log: Log, want: Want, answer: _Answer) -> bytes | memoryview:
-    return log.read(
+def _ask(read: Callable[..., T], want: Want, answer: _Answer) -> T:
+    return read(
         want.offset,
         max_bytes=min(want.max_bytes, answer.left),
         below=want.below,
