@@ -139,13 +139,12 @@ def test_an_index_that_is_wrong_is_not_believed(shelf: Shelf, by: int) -> None:
     shelf.restart()
     shelf.put(name, b"".join(struct.pack(">II", *entry) for entry in (*wrong, last)))
     log = shelf.open(LARGE)
-    for _ in range(2):
-        data = log.leave(Offset(0), max_bytes=1 << 20, below=Offset(90))
-        got = taken(data) if isinstance(data, LeftBytes) else bytes(data)
-        found = read_batches(got)
-        assert not found.cut
-        assert found.fault is None
-        assert found.headers[-1].next_offset <= 90
+    log.read(Offset(0), max_bytes=1 << 20, below=Offset(100))  # the first reader checks for all
+    data = log.leave(Offset(0), max_bytes=1 << 20, below=Offset(90))
+    found = read_batches(taken(data) if isinstance(data, LeftBytes) else data)
+    assert not found.cut
+    assert found.fault is None
+    assert found.headers[-1].next_offset <= 90
 
 
 def test_few_bytes_are_read(shelf: Shelf) -> None:
