@@ -35,6 +35,9 @@ BUILD_SECONDS_MAX: Final = 600
 RUN_SECONDS_MAX: Final = 150
 TOPIC_SECONDS_MAX: Final = 30
 
+DELETION_MS: Final = 500
+"""After which the files of a deleted topic go."""
+
 NO_SETTINGS: Final[Mapping[str, str]] = {}
 WIRE_ACKS: Final = {"1": "1", "all": "-1"}
 
@@ -150,8 +153,7 @@ class Target:
         """One with all its replicas in sync."""
         name = f"bench-{uuid.uuid4().hex[:8]}"
         replicas = min(3, self.server.recipe.brokers)
-        # The delay is short so that space comes back during the run.
-        config = {"file.delete.delay.ms": "1000", **settings}
+        config = {"file.delete.delay.ms": str(DELETION_MS), **settings}
         topic = NewTopic(name, partitions, replicas, config=config)
         self._admin.create_topics([topic])[name].result(TOPIC_SECONDS_MAX)
         self._topics.append(name)
@@ -169,6 +171,9 @@ class Target:
         )
 
     def drop_topics(self) -> None:
-        for done in self._admin.delete_topics(self._topics).values() if self._topics else ():
-            done.result(TOPIC_SECONDS_MAX)
-        self._topics.clear()
+        """And wait until their files are gone: space and memory come back."""
+        if self._topics:
+            for done in self._admin.delete_topics(self._topics).values():
+                done.result(TOPIC_SECONDS_MAX)
+            self._topics.clear()
+            time.sleep(2 * DELETION_MS / 1000)

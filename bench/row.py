@@ -203,6 +203,17 @@ FRANZ_GO_LOADS: Final = (
 )
 
 
+def chains(loads: Sequence[Load]) -> list[list[Load]]:
+    """Each load that writes, with those after it that read back what it has written."""
+    found: list[list[Load]] = []
+    for load in loads:
+        if load.reads:
+            found[-1].append(load)
+        else:
+            found.append([load])
+    return found
+
+
 def _through_librdkafka(load: Load) -> Load:
     rows = tuple(
         (row._replace(key=f"rd_{row.key}", title=f"librdkafka: {row.title}"), field)

@@ -1,8 +1,10 @@
 """One run: the contestants are started, loaded and measured in turns, then stopped.
 
-Turns alternate (Kafka, cotidal, Kafka, ...) for every single load, so that what the machine does
-meanwhile falls on both. Every load is run once unmeasured before: a JVM needs it. What is measured
-when, and why then:
+The contestants have their turns load by load, so that what the machine does meanwhile falls on
+both, and who had the first turn has the last one in the next round. What a load has written is read
+back in the same turn and then removed, so that each finds the machine as the other did: memory
+above all, which costs most when it has not been used before. Every load is run once unmeasured
+before: a JVM needs it. What is measured when, and why then:
 
   start        as often as there are repetitions, each with an empty data directory
   idle memory  a few seconds after the last start, before any load
@@ -40,6 +42,7 @@ from bench.row import (
     Row,
     Sample,
     Standing,
+    chains,
     standings,
 )
 from bench.server import Recipe, Server, serving
@@ -65,7 +68,7 @@ class Plan(NamedTuple):
 
 
 def full(brokers: int) -> Plan:
-    return Plan(brokers, 3, FULL, WARMUP, 5, 10, applications.FULL)
+    return Plan(brokers, 4, FULL, WARMUP, 5, 10, applications.FULL)
 
 
 def quick(brokers: int) -> Plan:
@@ -137,24 +140,25 @@ class Run:
             yield servers
 
     def _measure_loads(self, servers: dict[str, Server], loads: Sequence[Load]) -> None:
-        targets = {name: Target(server) for name, server in servers.items()}
-        rounds = [None, *range(1, self._plan.repetitions + 1)]
-        for number in rounds:
+        turns = [(name, Target(server)) for name, server in servers.items()]
+        for number in (None, *range(1, self._plan.repetitions + 1)):
             volume = self._plan.warmup if number is None else self._plan.volume
             stage = "warm-up" if number is None else f"load {number}/{self._plan.repetitions}"
-            for place, load in enumerate(loads):
-                for name, target in targets.items():
-                    say(f"{stage}: {load.rows[0][0].title}: {name}")
-                    os.sync()  # nobody pays for what another one left to be written back
-                    if not load.reads:
-                        usage.warm_pages(volume.bytes_max * min(3, self._plan.brokers))
-                    for row, sample in target.run(load, volume).items():
-                        if number is not None:
+            for chain in chains(loads):
+                for name, target in turns:
+                    for load in chain:
+                        say(f"{stage}: {load.rows[0][0].title}: {name}")
+                        measured = self._measure_load(target, load, volume)
+                        for row, sample in measured.items() if number is not None else ():
                             self._note(row, name, sample)
-                if not any(later.reads for later in loads[place + 1 : place + 2]):
-                    # A page cache that grows without end makes the machine slow, not the server.
-                    for target in targets.values():
-                        target.drop_topics()
+                    target.drop_topics()
+            turns.reverse()
+
+    def _measure_load(self, target: Target, load: Load, volume: Volume) -> dict[Row, Sample]:
+        os.sync()  # nobody pays for what another one left to be written back
+        if not load.reads:
+            usage.warm_pages(volume.bytes_max * min(3, self._plan.brokers))
+        return target.run(load, volume)
 
     def _measure_memory(self, servers: dict[str, Server], resident: Row, shared: Row) -> None:
         for name, server in servers.items():

@@ -54,8 +54,7 @@ def warm_pages(size_bytes: int) -> None:
     """Have the machine's free memory, up to so much of it, used by somebody who gives it back.
 
     A virtual machine gets a page from its host when it first uses it, and pays for that several
-    times what it costs to fill it. Contestants have their turns in the same order every time, and
-    the second one must not be the one who always finds pages that nobody has used yet.
+    times what it costs to fill it. Whom that meets is chance, and should not be.
     """
     size = min(size_bytes, psutil.virtual_memory().available // 2)
     subprocess.run([sys.executable, "-c", _TOUCH, str(size)], check=True)

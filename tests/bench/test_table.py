@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.row import ROWS, START, Better, Row, Sample, Standing, standings
+from bench.row import LOADS, ROWS, START, Better, Row, Sample, Standing, chains, standings
 from bench.table import as_json, as_text
 
 FASTER = Row("speed", "speed of a thing", "MB/s", Better.HIGHER, 1.5)
@@ -86,3 +86,11 @@ def test_cost_of_acks_all_is_taken_repetition_by_repetition() -> None:
     }
     cost = {each.row.key: each for each in standings(measured, 3)}["cost_p50"]
     assert [sample.value for sample in cost.samples["cotidal"]] == [20, 30, 19]
+
+
+def test_what_is_read_back_is_read_by_who_has_just_written_it() -> None:
+    found = chains(LOADS)
+    assert [load for chain in found for load in chain] == list(LOADS)
+    assert not any(chain[0].reads for chain in found)
+    assert all(load.reads for chain in found for load in chain[1:])
+    assert max(map(len, found)) > 1
