@@ -13,7 +13,7 @@ from cotidal.messages.batch import Batches, BatchHeader
 from cotidal.messages.rpc.metadata import MetadataRequest
 from cotidal.messages.rpc.produce import ProduceRequest
 from cotidal.node.coordinators import CoordinatorLog
-from cotidal.node.effects import Endpoint, KeepChunk
+from cotidal.node.effects import Endpoint, KeepChunk, ReadToken
 from cotidal.node.events import ReadDone, Ticked
 from cotidal.node.recording import (
     RecordedNode,
@@ -45,6 +45,19 @@ CONFIG = NodeConfig(
     rack=None,
     settings={"num.partitions": "2"},
 )
+
+
+class InItsFile:
+    """A Stretch."""
+
+    def __len__(self) -> int:
+        return 70_000
+
+
+def test_of_records_only_the_size_is_kept_wherever_they_are() -> None:
+    event = ReadDone(ReadToken(1), (InItsFile(), memoryview(b"abc"), b"de", "why"))
+    again = from_json(json.loads(json.dumps(to_json(event))))
+    assert again == ReadDone(ReadToken(1), (bytes(70_000), bytes(3), bytes(2), "why"))
 
 
 @pytest.fixture
