@@ -148,17 +148,12 @@ class Run:
                 for name, target in turns:
                     for load in chain:
                         say(f"{stage}: {load.rows[0][0].title}: {name}")
-                        measured = self._measure_load(target, load, volume)
-                        for row, sample in measured.items() if number is not None else ():
-                            self._note(row, name, sample)
+                        os.sync()  # nobody pays for what another one left to be written back
+                        for row, sample in target.run(load, volume).items():
+                            if number is not None:
+                                self._note(row, name, sample)
                     target.drop_topics()
             turns.reverse()
-
-    def _measure_load(self, target: Target, load: Load, volume: Volume) -> dict[Row, Sample]:
-        os.sync()  # nobody pays for what another one left to be written back
-        if not load.reads:
-            usage.warm_pages(volume.bytes_max * min(3, self._plan.brokers))
-        return target.run(load, volume)
 
     def _measure_memory(self, servers: dict[str, Server], resident: Row, shared: Row) -> None:
         for name, server in servers.items():

@@ -1,13 +1,10 @@
-"""What processes use: memory and CPU time of a whole process tree, read from the kernel; and
-memory that has been used before, for those who are about to fill it."""
+"""What processes use: memory and CPU time of a whole process tree, read from the kernel."""
 
 from __future__ import annotations
 
 import contextlib
-import subprocess
-import sys
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import psutil
 
@@ -39,22 +36,3 @@ def cpu_seconds(pids: Iterable[int]) -> float:
             times = psutil.Process(pid).cpu_times()
             total += times.user + times.system
     return total
-
-
-_TOUCH: Final = """
-import mmap, sys
-size = int(sys.argv[1])
-memory = mmap.mmap(-1, size)
-for place in range(0, size, mmap.PAGESIZE):
-    memory[place] = 1
-"""
-
-
-def warm_pages(size_bytes: int) -> None:
-    """Have the machine's free memory, up to so much of it, used by somebody who gives it back.
-
-    A virtual machine gets a page from its host when it first uses it, and pays for that several
-    times what it costs to fill it. Whom that meets is chance, and should not be.
-    """
-    size = min(size_bytes, psutil.virtual_memory().available // 2)
-    subprocess.run([sys.executable, "-c", _TOUCH, str(size)], check=True)
