@@ -86,6 +86,14 @@ def answering(world: Any, shelf: Shelf, *parts: tuple[int, int]) -> None:
     world.node.answer = shelf.answer(*parts)
 
 
+async def asked(world: Any, shelf: Shelf, requests: Requests) -> Any:
+    """A client whose Fetch has all of the file for an answer, which it does not take yet."""
+    answering(world, shelf, (24 * MB, 0))
+    client = await world.connect()
+    client.send(requests[1](1, 10))
+    return client
+
+
 def the_connection(world: Any) -> Any:
     (connection,) = world.server._connections.values()
     return connection
@@ -154,12 +162,10 @@ def test_what_was_sent_makes_the_room_of_an_ordinary_connection_again(
     scripted: Run, requests: Requests, shelf: Shelf
 ) -> None:
     """Who has not taken a piece of a small answer is listened to, after a large one as before."""
-    versions, fetch = requests
+    versions, _ = requests
 
     async def play(world: Any) -> None:
-        answering(world, shelf, (24 * MB, 0))
-        client = await world.connect()
-        client.send(fetch(1, 10))
+        client = await asked(world, shelf, requests)
         connection = await stuck(world)
         assert connection.paused_for
         await client.frame()
@@ -180,12 +186,9 @@ def test_an_answer_that_waits_behind_another_comes_after_it(
     scripted: Run, requests: Requests, shelf: Shelf
 ) -> None:
     """The reply to a Produce that was parked while a Fetch is on its way out, say."""
-    _, fetch = requests
 
     async def play(world: Any) -> None:
-        answering(world, shelf, (24 * MB, 0))
-        client = await world.connect()
-        client.send(fetch(1, 10))
+        client = await asked(world, shelf, requests)
         connection = await stuck(world)
         connection.output.append(struct.pack(">ii", 4, 77))
         assert connection.flush() == 8
@@ -236,12 +239,8 @@ async def _read(client: Any) -> bytes:
 def test_a_client_that_leaves_takes_what_was_left_for_it_along(
     scripted: Run, requests: Requests, shelf: Shelf
 ) -> None:
-    _, fetch = requests
-
     async def play(world: Any) -> None:
-        answering(world, shelf, (24 * MB, 0))
-        client = await world.connect()
-        client.send(fetch(1, 10))
+        client = await asked(world, shelf, requests)
         await stuck(world)
         client.writer.transport.abort()
         await world.until(lambda: not world.server.connected)
@@ -294,12 +293,8 @@ def test_a_connection_is_closed_after_its_last_answer_however_large(
 def test_who_has_said_all_it_will_say_still_hears_the_answer(
     scripted: Run, requests: Requests, shelf: Shelf
 ) -> None:
-    _, fetch = requests
-
     async def play(world: Any) -> None:
-        answering(world, shelf, (24 * MB, 0))
-        client = await world.connect()
-        client.send(fetch(1, 10))
+        client = await asked(world, shelf, requests)
         await stuck(world)
         client.writer.write_eof()
         await asyncio.sleep(0.05)
@@ -313,12 +308,8 @@ def test_who_has_said_all_it_will_say_still_hears_the_answer(
 def test_a_closed_connection_whose_client_takes_nothing_is_given_up(
     scripted: Run, requests: Requests, shelf: Shelf
 ) -> None:
-    _, fetch = requests
-
     async def play(world: Any) -> None:
-        answering(world, shelf, (24 * MB, 0))
-        client = await world.connect()
-        client.send(fetch(1, 10))
+        await asked(world, shelf, requests)
         connection = await stuck(world)
         connection.close()
         await world.until(lambda: not world.server.connected)
@@ -331,12 +322,8 @@ def test_a_closed_connection_whose_client_takes_nothing_is_given_up(
 def test_who_takes_little_by_little_is_not_idle(
     scripted: Run, requests: Requests, shelf: Shelf
 ) -> None:
-    _, fetch = requests
-
     async def play(world: Any) -> None:
-        answering(world, shelf, (24 * MB, 0))
-        client = await world.connect()
-        client.send(fetch(1, 10))
+        client = await asked(world, shelf, requests)
         await stuck(world)
         for _ in range(20):
             await client.reader.readexactly(MB)

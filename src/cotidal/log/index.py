@@ -158,6 +158,10 @@ def _count_below(entries: EntryFile, form: Struct, field: int, value: int) -> in
     return low
 
 
+_ANYWHERE: Final = 1 << 31
+"""No batch of a segment begins later: its index has four bytes for that."""
+
+
 class IndexEntry(NamedTuple):
     offset: Offset
     position: int
@@ -177,18 +181,7 @@ class OffsetIndex:
 
     def floor(self, offset: int) -> IndexEntry:
         """The last entry at or below ``offset``; the segment's beginning when there is none."""
-        relative = offset - self.base_offset
-        low, high = 0, len(self.entries)
-        found = IndexEntry(self.base_offset, 0)
-        while low < high:
-            middle = (low + high) // 2
-            entry_offset, position = _OFFSET_ENTRY.unpack(self.entries.entry(middle))
-            if entry_offset <= relative:
-                found = IndexEntry(Offset(self.base_offset + entry_offset), position)
-                low = middle + 1
-            else:
-                high = middle
-        return found
+        return self.within(_ANYWHERE, offset + 1)
 
     def within(self, position: int, below: int) -> IndexEntry:
         """The last entry of a batch that begins at ``position`` or before it and ends below this
