@@ -340,7 +340,7 @@ class Running:
         fills = self._server.fills() | self._peers.fills()
         fills["METRICS_CONNECTIONS_MAX"] = len(self._metrics.open) / METRICS_CONNECTIONS_MAX
         if isinstance(files, OsFiles):
-            fills["OPEN_FILES_MAX"] = files.open_count / files.max_open
+            fills["OPEN_FILES_MAX"] = (files.open_count + files.left) / files.max_open
         resident = memory.resident_bytes()
         if resident is not None:
             fills["NODE_RESIDENT_BYTES_MAX"] = resident / NODE_RESIDENT_BYTES_MAX
