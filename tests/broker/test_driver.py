@@ -213,6 +213,17 @@ def test_an_earlier_deadline_replaces_the_timer_and_a_later_one_does_not(bench: 
 
 
 @pytest.mark.plain
+def test_a_timer_that_would_soon_ring_in_vain_is_put_off(bench: Bench) -> None:
+    bench.node.deadline = Millis(1500)
+    for now, delay in ((1000, 0.5), (1449, 0.5), (1450, 0.45)):
+        bench.now = now
+        bench.driver.post(ShutdownRequested())
+        bench.loop.turn()
+        assert [timer.delay for timer in bench.loop.armed()] == [delay]
+        bench.node.deadline = Millis(1900)
+
+
+@pytest.mark.plain
 def test_a_timer_that_rings_before_the_deadline_is_armed_again(bench: Bench) -> None:
     bench.node.deadline = Millis(1500)
     bench.driver.post(ShutdownRequested())

@@ -265,6 +265,22 @@ def test_a_call_past_its_time_ends_the_lane_and_all_that_stands_behind_it(play: 
     play(script)
 
 
+def test_calls_that_are_answered_put_off_the_ringing_for_those_that_follow(play: Play) -> None:
+    async def script(world: World) -> None:
+        other = await world.other()
+        rings = []
+        for number, timeout_ms in enumerate((1_000, 1_100, 2_000), 1):
+            world.call(number, other.endpoint(), timeout_ms=timeout_ms)
+            world.peers.flush()
+            await world.told(number)
+            (lane,) = world.peers._lanes.values()
+            rings.append(lane._armed_for)
+        assert rings[0] == rings[1]  # most of its time is left
+        assert rings[2] - rings[0] >= 1
+
+    play(script)
+
+
 def test_an_answer_in_time_is_not_failed_later(play: Play) -> None:
     async def script(world: World) -> None:
         other = await world.other()

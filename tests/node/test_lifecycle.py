@@ -76,6 +76,35 @@ def test_a_broker_that_was_unregistered_registers_again_and_serves() -> None:
     assert written(node.ask(*produce(b"y"))) == (0, 1)
 
 
+def test_a_heartbeat_goes_early_with_what_a_node_does_anyway_and_a_retry_does_not() -> None:
+    node = node_with()
+    state = node.node._state
+    interval = state.config.number("broker.heartbeat.interval.ms")
+    state.life.beat_within(interval, state.now)
+    begun = state.now
+    for passed, goes in ((interval // 2 - 1, False), (interval // 2, True)):
+        state.now = Millis(begun + passed)
+        lifecycle.pump(state)
+        assert state.life.is_under_way is goes
+    lifecycle.on_failed(state)
+    for passed, goes in ((lifecycle.RETRY_MS - 1, False), (lifecycle.RETRY_MS, True)):
+        state.now = Millis(begun + interval // 2 + passed)
+        lifecycle.pump(state)
+        assert state.life.is_under_way is goes
+
+
+def test_heartbeats_of_a_node_that_does_nothing_else_go_at_their_interval() -> None:
+    node = node_with()
+    life = node.node._state.life
+    assert life.next_beat is not None
+    due = life.next_beat
+    node.pass_time(due - node.now - 1)
+    assert life.next_beat == due
+    node.pass_time(1)
+    interval = node.node._state.config.number("broker.heartbeat.interval.ms")
+    assert life.next_beat == due + interval
+
+
 def test_the_last_nodes_of_a_cluster_do_not_wait_for_a_controller_that_cannot_be() -> None:
     node = node_with()
     state = node.node._state

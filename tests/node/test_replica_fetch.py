@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from asking import FOLLOWER, fetch, leader_and_follower, produce
+from cotidal.node.events import Ticked
+from cotidal.values import WallMillis
 from lone_node import LoneNode
 
 
@@ -59,17 +61,20 @@ def test_a_fetch_completes_what_waited_for_it() -> None:
     assert len(node.replies) == before
     node.connect(2)
     for offset in (0, 2):
-        key, version, request = fetch(offset, max_wait_ms=0)
-        node.send((key, version, request._replace(replica_id=FOLLOWER)), connection=2)
+        node.send(fetch_of_follower(offset, max_wait_ms=0), connection=2)
     told = [reply.message for reply in node.replies if reply.connection == 1][-1]
     assert told.responses[0].partition_responses[0][:3] == (0, 0, 1)
 
 
+def fetch_of_follower(offset: int, **asked: int) -> tuple[int, int, Any]:
+    key, version, request = fetch(offset, **asked)
+    return key, version, request._replace(replica_id=FOLLOWER)
+
+
 def poll(node: LoneNode, offset: int, *, min_bytes: int = 1) -> Any:
     """What a follower is told when its time is up."""
-    key, version, request = fetch(offset, max_wait_ms=500, min_bytes=min_bytes)
     before = len(node.replies)
-    node.send((key, version, request._replace(replica_id=FOLLOWER)))
+    node.send(fetch_of_follower(offset, max_wait_ms=500, min_bytes=min_bytes))
     assert len(node.replies) == before
     node.pass_time(500)
     (reply,) = node.replies[before:]
@@ -81,6 +86,20 @@ def test_a_poll_that_nothing_woke_tells_where_the_high_watermark_is_by_then() ->
     told = poll(node, 1)
     assert not told.records.data
     assert (told.high_watermark, replica.high_watermark) == (1, 1)
+
+
+def test_a_poll_that_is_half_over_ends_when_the_node_is_awake_and_a_consumer_s_does_not() -> None:
+    node, _, _ = leader_and_follower()
+    node.ask(*fetch_of_follower(1, max_wait_ms=0))  # what it has is committed
+    key, version, request = fetch(1, max_wait_ms=500)
+    node.connect(2)
+    before = len(node.replies)
+    node.send(fetch_of_follower(1, max_wait_ms=500))
+    node.send((key, version, request), connection=2)
+    for passed, told in ((249, []), (1, [1])):
+        node.now += passed
+        node.tell(Ticked(WallMillis(1)))
+        assert [reply.connection for reply in node.replies[before:]] == told
 
 
 def test_a_poll_that_waits_for_more_ends_with_what_there_is() -> None:

@@ -37,6 +37,9 @@ NEWS: Final = frozenset((PeerConnected, PeerLost))
 """Stepped before everything else of a turn. When a process dies, its peers and its clients learn it
 in the same moment; a client that asks where to go now must not be answered before we know."""
 
+SOON_MS: Final = 50
+"""A timer is put off only this short before it rings: seldom, where deadlines move all the time."""
+
 Machine: TypeAlias = "ProtocolMachine[Event, Effect]"
 """What a driver needs to know of a node."""
 
@@ -170,13 +173,14 @@ class Driver:
             counters.latency.add(took, requests)
 
     def _arm(self, now: Millis) -> None:
-        """Have the timer ring at the node's next deadline, or earlier: that is harmless."""
+        """Have the timer ring at the node's next deadline, or earlier: that is harmless. If it were
+        to ring for nothing soon, it is put off now: that costs less than to wake."""
         deadline = self._node.next_deadline()
         if deadline is None:
             return
         armed = self._armed_for
         if armed is not None:
-            if armed <= deadline:
+            if armed == deadline or (armed < deadline and armed - now > SOON_MS):
                 return
             assert self._timer is not None
             self._timer.cancel()

@@ -42,6 +42,10 @@ first pauses are part of the time in which its death is noticed."""
 CONNECT_TIMEOUT_S: Final = 1.0
 """Of a kept connection; a call's own time bounds that of a lane."""
 
+IN_VAIN_SHARE: Final = 0.6
+"""A lane's timer is put off when less than this of a call's time is left before it rings: two calls
+a second, of a second each, never let it ring, and a thousand put it off three times."""
+
 STOOD_S: Final = 0.1
 """A connection that stood for this long is tried again at once when it ends."""
 
@@ -103,7 +107,7 @@ class Lane(asyncio.BufferedProtocol):
         )
         self._output += buffers
         self._unsent_bytes += sum(map(len, buffers))
-        if self._timer is None or deadline < self._armed_for:
+        if self._timer is None or deadline < self._armed_for or self._would_ring_in_vain(call, now):
             self._arm(deadline)
 
     @property
@@ -187,6 +191,12 @@ class Lane(asyncio.BufferedProtocol):
             self._timer.cancel()
         self._armed_for = deadline
         self._timer = self._peers.loop.call_at(deadline, self._ring)
+
+    def _would_ring_in_vain(self, call: Call, now: float) -> bool:
+        """Nothing else is waited for, and the timer would ring while most of this one's time is
+        left: it costs less to put it off than to wake for nothing."""
+        left = self._armed_for - now
+        return len(self.waiting) == 1 and left * 1000 < call.timeout_ms * IN_VAIN_SHARE
 
     def _ring(self) -> None:
         self._timer = None

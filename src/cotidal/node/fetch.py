@@ -23,6 +23,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from cotidal.api import fetch as api
 from cotidal.api.leaders import Leader
+from cotidal.core.machine import ripens
 from cotidal.core.partition.leader import FollowerFetched, on_follower_fetched
 from cotidal.core.partition.nearest import select_read_replica
 from cotidal.core.partition.reading import (
@@ -123,6 +124,7 @@ class PendingFetch:
         "rack",
         "reading",
         "replica",
+        "ripe_at",
         "session",
         "slot",
         "urgent",
@@ -143,6 +145,8 @@ class PendingFetch:
         self.max_bytes = min(max(request.max_bytes, 0), bytes_max)
         self.min_bytes = min(request.min_bytes, self.max_bytes)
         self.deadline = deadline
+        self.ripe_at = deadline
+        """From then on it may end early (a follower's)."""
         self.missing_bytes = 0
         self.asked: list[Asked] = []
         self.urgent = False
@@ -181,6 +185,7 @@ def begin(state: NodeState, slot: Slot, request: FetchRequest) -> None:
     if follower >= 0:
         epoch = api.fetcher_epoch(request, version)
         pending.replica = _new(FetchingReplica, (NodeId(follower), epoch, True))
+        pending.ripe_at = ripens(state.now, wait)
         if pending.session is not None and pending.incremental:
             pending.partitions = restless(state, pending.session, NodeId(follower), epoch)
     else:
@@ -244,13 +249,17 @@ def evaluate_dirty(state: NodeState) -> None:
 
 
 def on_ticked(state: NodeState) -> None:
-    deadlines = state.deadlines
-    while deadlines and deadlines[0][0] <= state.now:
-        _, _, pending = heapq.heappop(deadlines)
+    deadlines, now = state.deadlines, state.now
+    while deadlines:
+        wake, _, pending = deadlines[0]
+        is_level = pending.is_level and pending not in state.dirty_fetches
+        may_expire = is_level and now >= pending.ripe_at
+        if wake > now and not may_expire and not pending.answered:
+            return
+        heapq.heappop(deadlines)
         if pending.answered or pending.reading:  # the disk's answer ends it
             continue
-        is_woken = pending in state.dirty_fetches
-        if pending.is_level and not is_woken and state.now >= pending.deadline:
+        if may_expire:
             _expire(state, pending)
         else:
             state.dirty_fetches[pending] = None

@@ -8,7 +8,8 @@
     Leaving        asks to be let go: leaderships move away first         -> stopped
                    also when no controller has answered for LEAVE_ALONE_MS, or none can
 
-Everything is driven by what happens; the heartbeat's interval is only for when nothing does.
+Everything is driven by what happens; the heartbeat's interval is only for when nothing does, and a
+heartbeat goes early with whatever else a node is awake for (core.machine.ripens).
 Owns of the state: life, serving, gone.
 """
 
@@ -20,6 +21,7 @@ from typing import Final, NamedTuple
 from cotidal.api import to_controller as api
 from cotidal.core.cluster.decide.features import OFFERED, refuse_levels
 from cotidal.core.cluster.image import Image, MetadataRecord
+from cotidal.core.machine import ripens
 from cotidal.errors import ErrorCode
 from cotidal.messages.rpc.apis import ApiKey
 from cotidal.messages.rpc.broker_heartbeat import BrokerHeartbeatResponse
@@ -65,6 +67,7 @@ class Life:
         "next_beat",
         "previous_epoch",
         "refused",
+        "ripe_at",
         "stage",
     )
 
@@ -79,15 +82,25 @@ class Life:
         self.is_published = False
         """Our own registration is applied: what follows it concerns this incarnation."""
         self.next_beat: Millis | None = None
+        """When to speak to the controller again."""
+        self.ripe_at = Millis(0)
+        """From then on it is done with whatever else happens here."""
         self.leave_by: Millis | None = None
         """While leaving: when to go without having been let go."""
+
+    def beat_at(self, at: Millis) -> None:
+        self.next_beat = self.ripe_at = at
+
+    def beat_within(self, interval_ms: int, now: Millis) -> None:
+        self.next_beat = Millis(now + interval_ms)
+        self.ripe_at = ripens(now, interval_ms)
 
 
 def start(state: NodeState, *, incarnation: Uuid, previous_epoch: BrokerEpoch) -> None:
     if state.config.is_broker:
         state.life.incarnation = incarnation
         state.life.previous_epoch = previous_epoch
-        state.life.next_beat = state.now
+        state.life.beat_at(state.now)
 
 
 def pump(state: NodeState) -> None:
@@ -95,7 +108,7 @@ def pump(state: NodeState) -> None:
     life = state.life
     if life.stage is Stage.LEAVING and _is_alone(state):
         _go(state)
-    if life.is_under_way or life.next_beat is None or state.now < life.next_beat:
+    if life.is_under_way or life.next_beat is None or state.now < life.ripe_at:
         return
     if state.controller.leader is None or life.stage is Stage.GONE:
         return
@@ -120,7 +133,7 @@ def on_metadata(state: NodeState) -> None:
 def on_logs_open(state: NodeState) -> None:
     """Every log is open: time to be unfenced."""
     if state.life.stage is Stage.REGISTERED and has_opened_all(state):
-        state.life.next_beat = state.now
+        state.life.beat_at(state.now)
 
 
 def on_committed(state: NodeState, records: list[MetadataRecord]) -> None:
@@ -143,7 +156,7 @@ def on_loaded(state: NodeState, before: Image) -> None:
 
 def on_directory_failed(state: NodeState) -> None:
     """The controller is told now, not when the interval is over."""
-    state.life.next_beat = state.now
+    state.life.beat_at(state.now)
 
 
 def on_registered(state: NodeState, reply: BrokerRegistrationResponse) -> None:
@@ -157,50 +170,50 @@ def on_registered(state: NodeState, reply: BrokerRegistrationResponse) -> None:
         if why != life.refused:
             state.out.append(Note("warning", f"the controller refuses our registration: {why}"))
         life.refused = why
-        life.next_beat = Millis(state.now + RETRY_MS)
+        life.beat_at(Millis(state.now + RETRY_MS))
         return
     life.stage = Stage.REGISTERED
     state.controller.broker_epoch = BrokerEpoch(reply.broker_epoch)
-    life.next_beat = Millis(state.now + _interval(state))
+    life.beat_within(_interval(state), state.now)
     on_metadata(state)
 
 
 def on_beat_answered(state: NodeState, beat: Beating, reply: BrokerHeartbeatResponse) -> None:
     life = state.life
     life.is_under_way = False
-    life.next_beat = Millis(state.now + _interval(state))
+    life.beat_within(_interval(state), state.now)
     if reply.error_code in (ErrorCode.STALE_BROKER_EPOCH, ErrorCode.BROKER_ID_NOT_REGISTERED):
         # Unregistered, or registered by another process of our id: ask for an epoch again. While
         # that other one lives, the controller refuses us; nothing here is served meanwhile.
         state.out.append(Note("warning", "the controller does not know us: registering again"))
         life.stage = Stage.UNREGISTERED
         life.is_published = False
-        life.next_beat = Millis(state.now + RETRY_MS)
+        life.beat_at(Millis(state.now + RETRY_MS))
         return
     if reply.error_code != 0:
-        life.next_beat = Millis(state.now + RETRY_MS)
+        life.beat_at(Millis(state.now + RETRY_MS))
         return
     if life.stage is Stage.LEAVING:
         life.leave_by = Millis(state.now + LEAVE_ALONE_MS)
         if reply.should_shut_down:
             _go(state)
         else:
-            life.next_beat = Millis(state.now + RETRY_MS)
+            life.beat_at(Millis(state.now + RETRY_MS))
     elif not reply.is_fenced and life.stage is Stage.REGISTERED:
         life.stage = Stage.RUNNING
         if not state.serving:
             state.serving = True
             state.out.append(Serve())
     elif beat.failed_directories < len(state.failed_directories):
-        life.next_beat = state.now  # another one has failed since
+        life.beat_at(state.now)  # another one has failed since
     elif reply.is_fenced and life.stage is Stage.RUNNING and not beat.asked_to_fence:
-        life.next_beat = Millis(state.now + RETRY_MS)  # fenced while silent: ask to come back
+        life.beat_at(Millis(state.now + RETRY_MS))  # fenced while silent: ask to come back
 
 
 def on_failed(state: NodeState) -> None:
     """No answer: the controller may have moved. Ask whoever it is then."""
     state.life.is_under_way = False
-    state.life.next_beat = Millis(state.now + RETRY_MS)
+    state.life.beat_at(Millis(state.now + RETRY_MS))
 
 
 def has_opened_all(state: NodeState) -> bool:
@@ -216,7 +229,7 @@ def leave(state: NodeState) -> None:
         _go(state)
         return
     life.stage = Stage.LEAVING
-    life.next_beat = state.now
+    life.beat_at(state.now)
     life.leave_by = Millis(state.now + LEAVE_ALONE_MS)
 
 

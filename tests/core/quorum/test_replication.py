@@ -155,6 +155,25 @@ def test_a_newer_fetch_of_a_replica_replaces_the_parked_one() -> None:
     assert bench.reply_in(bench.effects) is not None
 
 
+def test_polls_that_are_half_over_end_with_whatever_else_happens() -> None:
+    bench = Bench().start().lead()
+    for replica in (2, 3):
+        assert bench.fetch(replica, max_wait_ms=500) is None
+    last = bench.requests
+    bench.now += 249
+    assert bench.of(fx.Answer, bench.step(ev.Ticked())) == []
+    bench.now += 1
+    answered = bench.of(fx.Answer, bench.step(ev.Ticked()))
+    assert [answer.request for answer in answered] == [last - 1, last]
+
+
+def test_a_poll_with_which_nothing_else_happens_is_answered_when_its_time_is_up() -> None:
+    bench = Bench().start().lead()
+    assert bench.fetch(2, max_wait_ms=500) is None
+    assert bench.of(fx.Answer, bench.wait(499)) == []
+    assert bench.of(fx.Answer, bench.wait(1)) != []
+
+
 @pytest.mark.parametrize(
     ("epoch", "error"),
     [(0, ErrorCode.FENCED_LEADER_EPOCH), (2, ErrorCode.UNKNOWN_LEADER_EPOCH)],

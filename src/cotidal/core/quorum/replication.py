@@ -17,6 +17,7 @@ clients should not wait for it. A single voter never does (KAFKA-16144).
 
 from __future__ import annotations
 
+from cotidal.core.machine import ripens
 from cotidal.core.quorum.dialogue import Fetch, FetchReply, RecordRange
 from cotidal.core.quorum.effects import Answer, Committed
 from cotidal.core.quorum.events import RequestToken
@@ -117,7 +118,7 @@ def answer_parked(q: Quorum, role: Leader, now: Millis) -> None:
     for key, parked in list(role.parked.items()):
         has_records = parked.fetch.offset < durable_end
         is_behind = parked.fetch.high_watermark < q.high_watermark
-        if has_records or is_behind or now >= parked.deadline:
+        if has_records or is_behind or now >= parked.ripe_at:
             del role.parked[key]
             _answer(q, parked)
 
@@ -181,7 +182,7 @@ def _replace_parked(
     if before is not None:
         _answer(q, before)
     wait_ms = max(0, fetch.max_wait_ms)
-    role.parked[key] = Parked(request, fetch, Millis(now + wait_ms))
+    role.parked[key] = Parked(request, fetch, Millis(now + wait_ms), ripens(now, wait_ms))
 
 
 def _answer(q: Quorum, parked: Parked) -> None:

@@ -152,6 +152,8 @@ class Parked(NamedTuple):
     request: RequestToken
     fetch: Fetch
     deadline: Millis
+    ripe_at: Millis
+    """From then on it is answered with whatever else happens here."""
 
 
 class Changing(NamedTuple):

@@ -421,7 +421,7 @@ def _forget_time(quorum: Quorum) -> None:
                 progress.end_seen = Offset(-1)
                 progress.contact_at = NOW
             for key, parked in role.parked.items():
-                role.parked[key] = parked._replace(deadline=LATER)
+                role.parked[key] = parked._replace(deadline=LATER, ripe_at=LATER)
     quorum.known_ends.clear()
     quorum.losses = 0
     quorum.told = said.Hint()
