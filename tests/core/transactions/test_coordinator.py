@@ -63,6 +63,8 @@ class World:
         self.log = list(log)
         self.committed = len(self.log)
         self.wall = 1_000_000
+        self.ahead_ms = 0
+        """How wrong the wall clock is."""
         self.machine = TransactionCoordinator(RULES)
         self.orders: list[SendMarkers] = []
         self.refuses: Refusal | None = None
@@ -76,7 +78,7 @@ class World:
 
     @property
     def now(self) -> Moment:
-        return Moment(Millis(self.wall), WallMillis(self.wall))
+        return Moment(Millis(self.wall), WallMillis(self.wall + self.ahead_ms))
 
     def put(self, ask: Ask) -> Waiter:
         """Whose answer comes in its time."""
@@ -560,6 +562,34 @@ def test_a_transaction_that_takes_too_long_is_aborted_and_its_producer_fenced() 
     assert code(end(world, producer)) is ErrorCode.PRODUCER_FENCED
     world.marked(order)
     assert world.held.status is Status.COMPLETE_ABORT
+
+
+def test_a_transaction_that_began_by_a_clock_far_ahead_is_aborted_all_the_same() -> None:
+    """Of its coordinator before, or of this one. It is seen when transactions are looked at."""
+    before = World()
+    before.ahead_ms = 1_000_000
+    added(before, init(before), P0)
+    world = World(before.log)
+    world.pass_time(1_000)
+    world.pass_time(30_000)
+    assert world.orders == []
+    world.pass_time(1)
+    assert [order.commit for order in world.orders] == [False]
+
+
+def test_the_next_transaction_of_a_producer_has_a_time_of_its_own() -> None:
+    world = World()
+    producer = init(world)
+    added(world, producer, P0)
+    world.pass_time(1)
+    world.wall += 20_000
+    end(world, producer)
+    world.marked(world.orders.pop())
+    added(world, Producer(producer.producer_id, world.held.epoch), P0)
+    world.pass_time(30_000)
+    assert world.orders == []
+    world.pass_time(1)
+    assert [order.commit for order in world.orders] == [False]
 
 
 def test_an_id_that_nobody_has_used_for_long_is_forgotten() -> None:

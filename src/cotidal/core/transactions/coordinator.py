@@ -7,8 +7,9 @@ docs/spec/transactions.md:
                     coordinator that loads one orders them again
   TXN_FENCED        whoever asks with another epoch than the last one given is refused
 
-What is soft, and empty after a move: which markers are still missing, who waits for them, and the
-epoch before the last, by which a repeated InitProducerId is known (KIP-360).
+What is soft, and empty after a move: which markers are still missing, who waits for them, since when
+transactions have been seen open, and the epoch before the last, by which a repeated InitProducerId
+is known (KIP-360).
 """
 
 from __future__ import annotations
@@ -85,6 +86,13 @@ class Waiting(NamedTuple):
     until: Millis
 
 
+class Open(NamedTuple):
+    """A transaction as it was seen here, and since when."""
+
+    started_at: WallMillis
+    seen_at: Millis
+
+
 class TransactionCoordinator:
     """Implements ``core.coordinator.Coordinator``."""
 
@@ -92,6 +100,7 @@ class TransactionCoordinator:
         "_check_at",
         "_last_epochs",
         "_missing",
+        "_open",
         "_patience_ends_at",
         "_rules",
         "_waiting",
@@ -109,6 +118,8 @@ class TransactionCoordinator:
         """Of the one that waits longest, or waited: looking then may be in vain."""
         self._last_epochs: dict[str, ProducerEpoch] = {}
         """The epoch before the current one, if its holder has raised it itself."""
+        self._open: dict[str, Open] = {}
+        """Those that were under way when all were last looked at."""
         self._check_at: Millis | None = None
 
     def replay(self, record: KeyedRecord, producer_id: ProducerId = NO_PRODUCER_ID) -> None:
@@ -179,14 +190,26 @@ class TransactionCoordinator:
     def _look_round(self, at: Moment) -> Acts:
         """T16, T17."""
         acts: Acts = ()
+        self._open = {
+            id_: self._seen(id_, each, at.now)
+            for id_, each in self.transactions.items()
+            if each.status is Status.ONGOING
+        }
         for id_, each in tuple(self.transactions.items()):
-            if each.status is Status.ONGOING and at.wall - each.started_at > each.timeout_ms:
-                acts += self._abort_over_its_head(id_, each, at.wall)
+            if id_ in self._open:
+                if _open_for_ms(self._open[id_], at) > each.timeout_ms:
+                    acts += self._abort_over_its_head(id_, each, at.wall)
             elif each.status in PREPARED and id_ not in self._missing:
                 acts += (Await(Decided(id_, each)),)  # its completion could not be written
             elif each.status in IDLE and at.wall - each.changed_at >= self._rules.expiration_ms:
                 acts += (Write((record_of(id_, None),), None),)
         return acts
+
+    def _seen(self, id_: str, transaction: Transaction, now: Millis) -> Open:
+        before = self._open.get(id_)
+        if before is None or before.started_at != transaction.started_at:
+            return Open(transaction.started_at, now)
+        return before
 
     def next_deadline(self) -> Millis | None:
         if self._patience_ends_at is None or self._check_at is None:
@@ -328,6 +351,12 @@ class TransactionCoordinator:
             and (asked.producer_ids is None or each.producer_id in asked.producer_ids)
             and (asked.open_for_ms < 0 or _open_for(each, wall) > asked.open_for_ms)
         )
+
+
+def _open_for_ms(seen: Open, at: Moment) -> int:
+    """By when it was begun, and at least as long as we have seen it: the clock of the coordinator
+    that wrote down when may have been ahead of ours."""
+    return max(at.wall - seen.started_at, at.now - seen.seen_at)
 
 
 def _may_wait(held: Transaction, ask: AddPartitions) -> bool:
