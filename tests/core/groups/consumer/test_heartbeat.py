@@ -307,7 +307,48 @@ def test_a_member_that_leaves_is_gone_at_once():
     assert error_of(two.leave()) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
+def silent_member_gives_room(bench, other):
+    """In the time of a session and a little more, of which the other one makes use."""
+    for _ in range(4):
+        bench.advance(3_000)
+        other.beat()
+    other.beat()
+    return other.numbers == [0, 1, 2, 3]
+
+
+def test_a_silent_member_whose_removal_cannot_be_written_is_removed_when_it_can():
+    bench = consumers()
+    one, two = Consumer(bench, "a"), Consumer(bench, "b")
+    settle(one, two)
+    bench.refuses = Refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    assert not silent_member_gives_room(bench, two)
+    bench.refuses = None
+    assert silent_member_gives_room(bench, two)
+
+
+def test_a_member_whose_leaving_cannot_be_written_is_one_until_its_session_is_over():
+    bench = consumers()
+    one, two = Consumer(bench, "a"), Consumer(bench, "b")
+    settle(one, two)
+    bench.refuses = Refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    assert error_of(one.leave()) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    bench.refuses = None
+    assert silent_member_gives_room(bench, two)
+
+
 # Static members
+
+
+def test_an_instance_whose_return_cannot_be_written_is_gone_when_its_session_is_over():
+    bench = consumers()
+    one, two = Consumer(bench, "a", instance_id="i"), Consumer(bench, "b")
+    settle(one, two)
+    one.leave(-2)
+    bench.refuses = Refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    again = Consumer(bench, "a2", instance_id="i")
+    assert error_of(again.beat()) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    bench.refuses = None
+    assert silent_member_gives_room(bench, two)
 
 
 def test_a_static_member_that_comes_back_has_what_it_had():

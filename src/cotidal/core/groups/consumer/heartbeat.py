@@ -31,7 +31,7 @@ from cotidal.core.groups.consumer.records import (
     member_tombstones,
     target_record,
 )
-from cotidal.core.groups.consumer.sessions import end_sessions, keep_alive, watch_revocation
+from cotidal.core.groups.consumer.sessions import keep_alive, watch_revocation
 from cotidal.core.groups.consumer.targets import bring_up_to_date, pattern_of
 from cotidal.core.groups.image import group_record
 from cotidal.core.groups.membership import new_id
@@ -231,7 +231,7 @@ def replace_static(groups: Groups, draft: Draft, old: str, new: str) -> None:
         draft.add(target_record(group.id, new, target))
     fresh = Current(JOINING, JOINING, MemberState.STABLE, told.assigned, {})
     draft.add(current_record(group.id, new, fresh))
-    end_sessions(groups, group.id, old)
+    groups.timers.cancel((group.id, DUE + old))
 
 
 # What it wants

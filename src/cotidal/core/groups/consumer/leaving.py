@@ -12,7 +12,7 @@ from cotidal.core.groups.consumer.conversion import may_downgrade, to_classic
 from cotidal.core.groups.consumer.draft import Draft
 from cotidal.core.groups.consumer.group import ConsumerGroup
 from cotidal.core.groups.consumer.records import epoch_record, member_tombstones, regex_record
-from cotidal.core.groups.consumer.sessions import end_sessions
+from cotidal.core.groups.consumer.sessions import keep_alive
 from cotidal.core.groups.consumer.targets import metadata_hash
 from cotidal.core.groups.state import DUE, Downgraded, Groups
 
@@ -21,6 +21,7 @@ def on_timed_out(groups: Groups, group: ConsumerGroup, what: str) -> None:
     """A member was silent for too long, or did not do what it was told in time."""
     member_id = what.removeprefix(DUE)
     if member_id in group.members:
+        keep_alive(groups, group, member_id)  # until then, if it cannot be written now
         remove(groups, group, (member_id,))
 
 
@@ -35,7 +36,7 @@ def remove(
     draft = Draft(group)
     for member_id in member_ids:
         draft.add(*member_tombstones(group.id, member_id))
-        end_sessions(groups, group.id, member_id)
+        groups.timers.cancel((group.id, DUE + member_id))
     if may_downgrade(groups, draft.group):
         downgrade(groups, group, draft, waiter, answer)
         return

@@ -3,6 +3,9 @@
 MEMBERS_KEPT    a member that heartbeats in time stays one, wherever the coordinator is
 REBALANCES_END  a member that does not give up, or join again, within its rebalance time-out is
                 removed, and what it held is free
+
+Who is removed is so when that is written. It may be refused (too few replicas in sync), so the timer
+of a session is never cancelled: one of a member that is gone runs out and is passed over.
 """
 
 from __future__ import annotations
@@ -42,8 +45,3 @@ def set_due(groups: Groups, group: ConsumerGroup, member_id: str) -> None:
     if not groups.timers.is_set(key):
         timeout_ms = group.members[member_id].rebalance_timeout_ms
         groups.timers.set(key, Millis(groups.at.now + timeout_ms))
-
-
-def end_sessions(groups: Groups, group_id: str, member_id: str) -> None:
-    groups.timers.cancel((group_id, member_id))
-    groups.timers.cancel((group_id, DUE + member_id))
