@@ -274,8 +274,8 @@ _QUORUM_ROWS: Final = (
             "after which a snapshot is made.", _POSITIVE),
     Setting("metadata.log.max.snapshot.interval.ms", _L, "3600000", "Age of the last snapshot "
             "after which another is made.", _NOT_NEGATIVE),
-    Setting("broker.heartbeat.interval.ms", _I, "500", "How often a broker says it lives. Kafka: "
-            "2000.", _POSITIVE),
+    Setting("broker.heartbeat.interval.ms", _I, "500", "How often a broker says it lives; up to "
+            "twice as often where it is awake anyway. Kafka: 2000.", _POSITIVE),
     Setting("broker.session.timeout.ms", _I, "3000", "A broker silent for this long is fenced. "
             "Kafka: 9000.", _POSITIVE),
     Setting("initial.broker.registration.timeout.ms", _I, "60000", "A broker that cannot register "
