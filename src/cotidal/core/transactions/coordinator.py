@@ -7,9 +7,9 @@ docs/spec/transactions.md:
                     coordinator that loads one orders them again
   TXN_FENCED        whoever asks with another epoch than the last one given is refused
 
-What is soft, and empty after a move: which markers are still missing, who waits for them, since when
-transactions have been seen open, and the epoch before the last, by which a repeated InitProducerId
-is known (KIP-360).
+What is soft, and empty after a move: which markers are still missing, who waits for them, since
+when each transaction has been seen open, and the epoch before the last, by which a repeated
+InitProducerId is known (KIP-360).
 """
 
 from __future__ import annotations

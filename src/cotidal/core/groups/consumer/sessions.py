@@ -4,8 +4,8 @@ MEMBERS_KEPT    a member that heartbeats in time stays one, wherever the coordin
 REBALANCES_END  a member that does not give up, or join again, within its rebalance time-out is
                 removed, and what it held is free
 
-Who is removed is so when that is written. It may be refused (too few replicas in sync), so the timer
-of a session is never cancelled: one of a member that is gone runs out and is passed over.
+Whoever is removed is so when that is written. It may be refused (too few replicas in sync), so a
+session's timer is never cancelled: one of a member that is gone runs out and is passed over.
 """
 
 from __future__ import annotations
