@@ -180,10 +180,13 @@ class GroupBench:
         self.now = end
 
     def commit(self) -> None:
-        """Everything that was held back is committed, in order."""
+        """Everything that was held back is committed, in order; or else not in time."""
         held, self.held = self.held, []
         for write in held:
-            self._commit(write)
+            if self.refuses is None:
+                self._commit(write)
+            else:
+                self._refuse(write, self.refuses)
 
     def move(self) -> GroupBench:
         """The coordinator is another one now."""

@@ -238,6 +238,21 @@ def test_the_new_life_of_a_static_member_is_told_when_it_is_committed():
     assert bench.move().beat(after, instance_id="i") is ErrorCode.NONE
 
 
+@pytest.mark.parametrize("refusal", [None, Refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE)])
+def test_a_new_life_has_a_session_from_its_answer_on_however_late_that_comes(refusal):
+    bench = GroupBench()
+    static(bench)
+    bench.holds = True
+    bench.joining(instance_id="i")
+    bench.advance(RULES.session_max_ms)
+    bench.refuses = refusal
+    bench.commit()
+    bench.holds, bench.refuses = False, None
+    assert bench.state() == "Stable"
+    bench.advance(RULES.session_max_ms)
+    assert bench.state() is ErrorCode.GROUP_ID_NOT_FOUND
+
+
 def test_a_new_life_that_cannot_be_written_is_refused_and_can_try_again():
     bench = GroupBench()
     static(bench)

@@ -188,6 +188,7 @@ def on_replaced(groups: Groups, then: Replaced) -> None:
         return  # answered by what has happened since
     if group.state is State.STABLE:
         member.joining = None
+        keep_alive(groups, group, member)
         tell_joined(groups, group, member, then.waiter, skip=then.may_skip)
 
 
@@ -197,6 +198,7 @@ def on_not_replaced(groups: Groups, then: Replaced, refusal: Refusal) -> None:
     member = None if group is None else group.members.get(then.member_id)
     if member is not None and member.joining == then.waiter:
         member.joining = None
+        keep_alive(groups, group, member)
         groups.acts.append(Tell(then.waiter, JoinRefused(refusal.error, "")))
 
 
