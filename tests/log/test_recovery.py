@@ -106,6 +106,61 @@ def test_a_clean_log_ends_with_its_batches_whatever_its_index_promises() -> None
     assert shelf.open().end_offset == 5
 
 
+LINE = tuple(EpochEntry(LeaderEpoch(n + 1), Offset(10 * n)) for n in range(3))
+"""Ten batches of each of the first three epochs."""
+
+
+def three_epochs(*, told: tuple[EpochEntry, ...]) -> Shelf:
+    """All of it flushed, and the file of its epochs as ``told``; then its process died."""
+    shelf = memory_shelf()
+    log = shelf.open()
+    for epoch in (1, 2, 3):
+        fill(log, 10, epoch=epoch)
+        log.save_epochs(log.epochs)
+    assert log.epochs == LINE
+    log.flush()
+    log.save_epochs(told)
+    shelf.restart()
+    return shelf
+
+
+@pytest.mark.parametrize(
+    "told", [LINE[:1], LINE[:2], LINE[1:], (EpochEntry(LeaderEpoch(3), Offset(25)),), ()]
+)
+def test_epochs_that_a_disk_has_lost_are_those_of_the_batches(told: tuple[EpochEntry, ...]) -> None:
+    """One that says it has synced and has not: what was flushed is not walked otherwise."""
+    log = three_epochs(told=told).open(clean=False, recovery_point=30)
+    assert log.epochs == LINE
+    assert log.opened.repaired == ("orders-0: made leader-epoch-checkpoint anew from the batches",)
+    for offset in range(30):
+        assert log.read(offset, max_bytes=100, below=30)
+
+
+def test_epochs_that_agree_with_the_batches_are_left_alone() -> None:
+    empty = EpochEntry(LeaderEpoch(7), Offset(30))
+    begun = (EpochEntry(LeaderEpoch(2), Offset(15)), LINE[2])
+    for told, log_start, kept in (
+        (LINE, 0, LINE),
+        ((*LINE, empty), 0, LINE),
+        (begun, 15, begun),
+        ((), 30, (EpochEntry(LeaderEpoch(3), Offset(30)),)),
+    ):
+        log = three_epochs(told=told).open(clean=False, recovery_point=30, log_start=log_start)
+        assert (log.opened.repaired, log.epochs) == ((), kept)
+
+
+def test_epochs_of_a_log_that_starts_within_a_batch_are_left_alone() -> None:
+    shelf = memory_shelf()
+    log = shelf.open()
+    lead(log, [batch(5)])
+    point = log.flush()
+    told = (EpochEntry(LeaderEpoch(1), Offset(3)),)
+    log.save_epochs(told)
+    shelf.restart()
+    log = shelf.open(clean=False, recovery_point=point, log_start=3)
+    assert (log.opened.repaired, log.epochs) == ((), told)
+
+
 def test_sentence_names_partition_bytes_offset_file_and_reason(shelf: Shelf) -> None:
     left_open(shelf, 9)
     shelf.flip(FIRST + ".log", 650)

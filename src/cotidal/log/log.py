@@ -105,7 +105,12 @@ class Log:
                 index_interval_bytes=config.index_interval_bytes,
                 cleaned_to=cleaned_to,
                 now_wall=now_wall,
-            ).run(topic_id=topic_id, clean=clean, recovery_point=recovery_point)
+            ).run(
+                topic_id=topic_id,
+                clean=clean,
+                recovery_point=recovery_point,
+                log_start=log_start,
+            )
             log = cls(filesystem, directory, config, loaded, recovery_point, log_start, now_wall)
             log._cleaned_to = Offset(min(cleaned_to, log.end_offset))
             return log

@@ -6,7 +6,8 @@ walked with its crc. At the first bad one the segment is cut, and the segments a
 follows a hole must not be served. A hole between two segments counts as one (the tail of the first
 never reached the disk), unless it lies below the recovery point or where the log was compacted:
 what is there was synced, and Kafka's compaction may leave such gaps (ours does not). Both indexes
-and the epochs of the walked part are made anew.
+and the epochs of the walked part are made anew; those before it too, if the batches there know
+others, for a disk that did not sync may keep the batches and lose the file of their epochs.
 
 Each mending is told in a sentence, in the order in which it happened.
 """
@@ -69,13 +70,19 @@ class Recovery:
         self._epochs = EpochLine()
         self._snapshots_below = 1 << 62
 
-    def run(self, *, topic_id: Uuid, clean: bool, recovery_point: Offset) -> Loaded:
+    def run(
+        self, *, topic_id: Uuid, clean: bool, recovery_point: Offset, log_start: Offset
+    ) -> Loaded:
         self._filesystem.mkdir(self._directory)
         self._check_topic(topic_id)
         segments = self._list_segments()
         is_told = self._read_epochs()
         before = self._epochs.entries
+        if is_told and not clean:
+            last = max(log_start, recovery_point - 1)
+            is_told = self._agrees(segments, log_start) and self._agrees(segments, last)
         if not is_told and any(segment.size for segment in segments):
+            self._epochs = EpochLine()
             self._epochs_from_batches(segments)
             if self._epochs.entries:
                 self._say(f"made {LEADER_EPOCHS} anew from the batches")
@@ -145,6 +152,19 @@ class Recovery:
         except ValueError as wrong:
             self._say(str(wrong))
             return False
+        return True
+
+    def _agrees(self, segments: list[Segment], offset: int) -> bool:
+        """Whether the batch that holds this offset is of the epoch that was told, if there is one.
+        The file is written whole, so one that is older than the log differs at an end of it."""
+        holding = [segment for segment in segments if segment.base_offset <= offset]
+        if not holding:
+            return True
+        with contextlib.suppress(CorruptLog):  # what is wrong there is found later
+            found = next(holding[-1].good_batches(*holding[-1].locate(offset)), None)
+            if found is not None:
+                told = self._epochs.epoch_at(max(offset, found.header.base_offset))
+                return told == found.header.leader_epoch
         return True
 
     def _epochs_from_batches(self, segments: list[Segment]) -> None:
