@@ -32,7 +32,8 @@ from cotidal.node.state import NodeState
 from cotidal.values import NO_BROKER_EPOCH, BrokerEpoch, Millis, Offset, Uuid
 
 RETRY_MS: Final = 50
-TIMEOUT_MS: Final = 1_000
+TIMEOUT_MS: Final = 1_500
+"""Half of a session; a slow link may need it all, for a new connection and the answer."""
 LEAVE_ALONE_MS: Final = 1_500
 """A controller that fails is replaced in a tenth of this. When the whole cluster stops, the last
 ones have nobody left to ask."""

@@ -82,7 +82,8 @@ from cotidal.values import (
     Offset,
 )
 
-CALL_TIMEOUT_MS = 1_000
+CALL_TIMEOUT_MS = 1_500
+"""As long as a follower waits for what it fetches; of the rest, the machine asks again before."""
 CLUSTER_ID_SHOWN = 40
 """Characters of somebody else's; ours have 22."""
 RECORD_BYTES_GUESS = 64

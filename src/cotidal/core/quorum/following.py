@@ -47,7 +47,7 @@ def on_time(q: Quorum, now: Millis) -> None:
     """Ask what is due to be asked."""
     role = q.role
     if isinstance(role, Follower) and now >= role.ask_at and q.installing is None:
-        role.ask_at = Millis(now + q.config.request_timeout_ms)
+        role.ask_at = Millis(now + q.config.fetch_wait_ms + q.config.request_timeout_ms)
         _ask_leader(q, role, now)
     elif isinstance(role, Unattached) and not q.is_voter and now >= role.deadline:
         _ask_around(q, role, now)

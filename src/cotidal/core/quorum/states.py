@@ -74,8 +74,9 @@ class QuorumConfig(NamedTuple):
     fetch_timeout_ms: int = 2_000
     fetch_wait_ms: int = 500
     request_timeout_ms: int = 1_000
-    """A question unanswered for so long is asked again. Below the fetch time-out, so that one lost
-    answer does not cost an election; above the fetch wait."""
+    """A question unanswered for so long is asked again, a fetch after its wait besides: together
+    below the fetch time-out, so that one lost answer does not cost an election. A link that is
+    slower than this is none."""
     retry_backoff_ms: int = 20
     ask_around_ms: int = 50
     """An observer that was told of no leader asks the next node after so long: about as long as an
