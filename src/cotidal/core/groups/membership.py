@@ -196,7 +196,7 @@ def on_not_replaced(groups: Groups, then: Replaced, refusal: Refusal) -> None:
     """It is told, and joins again without an id; that takes the place of this life in turn."""
     group = groups.live.get(then.group_id)
     member = None if group is None else group.members.get(then.member_id)
-    if member is not None and member.joining == then.waiter:
+    if group is not None and member is not None and member.joining == then.waiter:
         member.joining = None
         keep_alive(groups, group, member)
         groups.acts.append(Tell(then.waiter, JoinRefused(refusal.error, "")))
