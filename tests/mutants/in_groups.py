@@ -57,6 +57,14 @@ GROUP_MUTANTS: Final = (
         ("late-members",),
     ),
     Mutant(
+        "session-ended-with-the-decision",
+        "whoever is silent is removed, also when that cannot be written at once (REBALANCES_END)",
+        "core/groups/consumer/leaving.py",
+        "        keep_alive(groups, group, member_id)  # until then, if it cannot be written now\n",
+        "",
+        ("visitors",),
+    ),
+    Mutant(
         "member-ids-from-the-process",
         "what a node decides depends on what it is told, and on its entropy (LIVES_REPEAT)",
         MEMBERSHIP,

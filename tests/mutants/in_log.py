@@ -1,4 +1,4 @@
-"""Bugs planted in compaction."""
+"""Bugs planted in logs."""
 
 from __future__ import annotations
 
@@ -9,6 +9,14 @@ from tests.mutants.mutant import Mutant
 CLEANING: Final = "log/cleaning.py"
 
 LOG_MUTANTS: Final = (
+    Mutant(
+        "lost-epochs-believed",
+        "after a crash the file of a log's epochs says what its batches do (EPOCHS_MATCH_LOG)",
+        "log/recovery.py",
+        "if is_told and not clean:",
+        "if is_told and clean is None:",
+        ("lone-lying", "lying"),
+    ),
     Mutant(
         "compaction-keeps-the-oldest",
         "of each key the newest record stays (docs/storage.md)",
