@@ -134,12 +134,4 @@ QUORUM_MUTANTS: Final = (
         "            directory = q.me.directory_id\n",
         ("raising",),
     ),
-    Mutant(
-        "poll-given-up-in-the-middle",
-        "a poll is waited for as long as it may wait, and for a slow link besides",
-        "core/quorum/following.py",
-        "now + q.config.fetch_wait_ms + q.config.request_timeout_ms",
-        "now + q.config.request_timeout_ms",
-        ("rolling",),
-    ),
 )
