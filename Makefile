@@ -11,7 +11,7 @@ PYTEST := $(BIN)/python -m pytest
 WHOLE = $(1); status=$$?; \
   if [ $$status -eq 75 ]; then echo "all tests, once more:"; $(1); status=$$?; fi; exit $$status
 
-.PHONY: help demo up test test-all mutants campaign chaos explore compiled test-compiled lint format bench lab interop docs site scripts-rewrite constraints sim-coverage clean
+.PHONY: help demo up test test-all mutants campaign campaigns chaos explore compiled test-compiled lint format bench lab interop docs site scripts-rewrite constraints sim-coverage clean
 .DEFAULT_GOAL := help
 
 help:                 ## this list
@@ -48,6 +48,11 @@ mutants: $(READY)     ## plant bugs in copies of the product: scripts and simula
 campaign: $(if $(COMPILED),$(BUILT)/.ready,$(READY)) ## simulated clusters under faults: make campaign PLAN=harsh SEEDS=1000 COMPILED=1 TALLY=runs.jsonl
 	@$(if $(COMPILED),$(BUILT)/bin,$(BIN))/cotidal sim run --plan $(or $(PLAN),harsh) --seeds $(or $(SEEDS),1000) \
 	  $(if $(TALLY),--tally $(TALLY) --commit $$(git describe --always --dirty)) $(ARGS)
+
+campaigns: $(if $(COMPILED),$(BUILT)/.ready,$(READY)) ## so many runs of every plan there is: make campaigns SEEDS=100 COMPILED=1
+	@status=0; for plan in $$($(if $(COMPILED),$(BUILT)/bin,$(BIN))/cotidal sim plans | cut -d' ' -f1); do \
+	  $(if $(COMPILED),$(BUILT)/bin,$(BIN))/cotidal sim run --plan $$plan --seeds $(or $(SEEDS),20) $(ARGS) || status=1; \
+	done; exit $$status
 
 chaos: $(READY)       ## faults on real processes, judged as simulated ones: make chaos [FAULTS=200] [SEED=1] [MUTANT=name]
 	@$(BIN)/python -m tests.chaos $(if $(FAULTS),--faults $(FAULTS)) --seed $(or $(SEED),1) $(if $(MUTANT),--mutant $(MUTANT)) $(ARGS)
