@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import pytest
+
 from asking import node_with, produce
 from cotidal.core.cluster.image import TOPIC_RESOURCE, MetadataRecord
 from cotidal.core.partition.progress import NEVER, Progress
 from cotidal.core.partition.replica import Replica
-from cotidal.messages.records.metadata import ConfigRecord, PartitionChangeRecord
+from cotidal.messages.records.metadata import (
+    ClearElrRecord,
+    ConfigRecord,
+    PartitionChangeRecord,
+)
 from cotidal.node.publishing import publish, publish_difference
 from cotidal.node.state import NodeState
 from cotidal.values import ZERO_UUID, BrokerEpoch, NodeId, TopicPartition
@@ -69,3 +75,19 @@ def test_settings_of_another_image_hold_before_its_partitions() -> None:
     assert replica.leadership is not None
     assert (replica.leadership.isr, replica.leadership.min_isr) == ((1,), 2)
     assert replica.high_watermark == 0
+
+
+@pytest.mark.parametrize("cleared", ["orders", ""])
+def test_a_leader_hears_that_nobody_is_eligible_any_more(cleared: str) -> None:
+    """Its partition is in a new epoch: what it proposes in the old one is refused for ever."""
+    state, replica = leader_with_a_silent_member()
+    clear = ClearElrRecord(topic_name=cleared)
+    for records in (raised_minimum(state), (clear,)):
+        for record in records:
+            state.controller.committed.replay(record)
+        publish(state, records)
+    told = state.controller.committed.partition(*ORDERS)
+    assert told is not None
+    assert replica.leadership is not None
+    assert told.elr == ()
+    assert replica.leadership.partition_epoch == told.partition_epoch

@@ -34,6 +34,7 @@ from cotidal.messages.batch import NO_RECORD_RULES, RecordRules
 from cotidal.messages.producers import ProducerSnapshot
 from cotidal.messages.records.metadata import (
     BrokerRegistrationChangeRecord,
+    ClearElrRecord,
     ClientQuotaRecord,
     ConfigRecord,
     FenceBrokerRecord,
@@ -76,6 +77,10 @@ def publish(state: NodeState, records: Sequence[MetadataRecord]) -> None:
                 name = image.topic_names.get(record.topic_id)
                 if name is not None:
                     host(state, TopicPartition(name, record.partition_id))
+            case ClearElrRecord(topic_name=name):
+                for at in tuple(state.hosted):
+                    if name in ("", at.topic) and at.topic in image.topics:
+                        host(state, at)  # it has a new epoch, or ours of the ISR is refused
             case RemoveTopicRecord():
                 _drop_topic(state, record.topic_id)
                 coordination.on_topic_deleted(state, record.topic_id)
