@@ -173,6 +173,14 @@ NODE_MUTANTS: Final = (
         ("lossy-disk", "lone-lossy", "beyond"),
     ),
     Mutant(
+        "cleared-in-silence",
+        "a leader knows the epoch of its partition, whatever has raised it (ISR_HEALS)",
+        "node/publishing.py",
+        "            case ClearElrRecord(topic_name=name):\n",
+        "            case ClearElrRecord(topic_name=name) if name is None:\n",
+        ("registry",),
+    ),
+    Mutant(
         "nobody-is-named",
         "metadata that tells of topics names a broker to ask again (SOMEBODY_IS_NAMED)",
         "api/reachability.py",
