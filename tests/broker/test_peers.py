@@ -281,6 +281,19 @@ def test_calls_that_are_answered_put_off_the_ringing_for_those_that_follow(play:
     play(script)
 
 
+def test_a_call_without_an_answer_is_not_put_off_by_those_behind_it(play: Play) -> None:
+    async def script(world: World) -> None:
+        other = await world.other()
+        other.answers = False
+        world.call(1, other.endpoint(), timeout_ms=1_000)
+        (lane,) = world.peers._lanes.values()
+        rings = lane._armed_for
+        world.call(2, other.endpoint(), timeout_ms=60_000)
+        assert lane._armed_for == rings
+
+    play(script)
+
+
 def test_an_answer_in_time_is_not_failed_later(play: Play) -> None:
     async def script(world: World) -> None:
         other = await world.other()
