@@ -45,6 +45,8 @@ def main() -> int:
             run = Run(contestants, plan, Path(work))
             if asked.applications:
                 run.measure_applications()
+            elif asked.alone:
+                run.measure_alone()
             else:
                 run.measure()
     except (ServerFailed, LoadFailed, Failed, apache_kafka.KafkaMissing) as failure:
@@ -54,7 +56,7 @@ def main() -> int:
     except KeyboardInterrupt:
         return 1
     say("")
-    standings = run.standings()
+    standings = [each for each in run.standings() if each.samples]
     if asked.json:
         rows = as_json(standings, OURS, THEIRS)
         print(json.dumps({"machine": _machine(), "brokers": asked.brokers, "rows": rows}, indent=1))
@@ -73,7 +75,13 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="one short repetition")
     parser.add_argument("--json", action="store_true", help="every sample, as JSON")
     parser.add_argument("--strict", action="store_true", help="status 1 when a goal is missed")
-    parser.add_argument("--applications", action="store_true", help="groups and transactions alone")
+    part = parser.add_mutually_exclusive_group()
+    part.add_argument("--applications", action="store_true", help="groups and transactions alone")
+    part.add_argument(
+        "--alone",
+        action="store_true",
+        help="each contestant by itself on new clusters, nothing warmed up, through librdkafka",
+    )
     parser.add_argument("--only", choices=("kafka", "cotidal"), help="one contestant")
     parser.add_argument(
         "--compiled",

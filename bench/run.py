@@ -13,6 +13,10 @@ before: a JVM needs it. What is measured when, and why then:
   idle CPU     after that and of all at once: a JVM that has just started still compiles
   failover     of clusters, at the end: a broker is killed
   applications groups and transactions, after all of that, on clusters of their own
+
+``measure_alone`` is the other way: what somebody finds who starts a cluster and tries it. One
+contestant has the machine, its cluster is new each time and nothing is warmed up, and the client is
+librdkafka as Python has it.
 """
 
 from __future__ import annotations
@@ -98,7 +102,8 @@ class Run:
             self._measure_loads(servers, LOADS if has_generator() else LIBRDKAFKA_LOADS)
             self._measure_memory(servers, LOADED_RESIDENT, LOADED_PSS)
             self._settle()
-            self._measure_idle_cpu(servers)
+            for repetition in range(self._plan.repetitions):
+                self._measure_idle_cpu(servers, f"{repetition + 1}/{self._plan.repetitions}")
             if self._plan.brokers >= CLUSTER_BROKERS_MIN:
                 self._measure_failover(servers)
         self.measure_applications()
@@ -118,6 +123,33 @@ class Run:
                     continue
                 for row, sample in measured.items():
                     self._note(row, contestant.name, sample)
+
+    def measure_alone(self) -> None:
+        """Each contestant by itself on a new cluster, as often as there are repetitions."""
+        turns = list(self._contestants)
+        for repetition in range(self._plan.repetitions):
+            for contestant in turns:
+                stage = f"alone {repetition + 1}/{self._plan.repetitions}"
+                say(f"{stage}: {contestant.name}")
+                directory = self._work / f"{contestant.name.split()[0]}-alone-{repetition}"
+                directory.mkdir()
+                with serving(contestant.cook(self._plan.brokers, directory)) as server:
+                    self._note(START, contestant.name, Sample(server.start_seconds))
+                    self._measure_newcomer({contestant.name: server}, stage)
+            turns.reverse()
+
+    def _measure_newcomer(self, servers: dict[str, Server], stage: str) -> None:
+        self._settle()
+        self._measure_memory(servers, IDLE_RESIDENT, IDLE_PSS)
+        for name, server in servers.items():
+            target = Target(server)
+            for chain in chains(LIBRDKAFKA_LOADS):
+                self._run_chain(target, name, chain, self._plan.volume, stage, counts=True)
+        self._measure_memory(servers, LOADED_RESIDENT, LOADED_PSS)
+        self._settle()
+        self._measure_idle_cpu(servers, stage)
+        if self._plan.brokers >= CLUSTER_BROKERS_MIN:
+            self._measure_failover(servers)
 
     @contextlib.contextmanager
     def _started(self) -> Iterator[dict[str, Server]]:
@@ -146,14 +178,27 @@ class Run:
             stage = "warm-up" if number is None else f"load {number}/{self._plan.repetitions}"
             for chain in chains(loads):
                 for name, target in turns:
-                    for load in chain:
-                        say(f"{stage}: {load.rows[0][0].title}: {name}")
-                        os.sync()  # nobody pays for what another one left to be written back
-                        for row, sample in target.run(load, volume).items():
-                            if number is not None:
-                                self._note(row, name, sample)
-                    target.drop_topics()
+                    self._run_chain(target, name, chain, volume, stage, counts=number is not None)
             turns.reverse()
+
+    def _run_chain(
+        self,
+        target: Target,
+        name: str,
+        chain: Sequence[Load],
+        volume: Volume,
+        stage: str,
+        *,
+        counts: bool,
+    ) -> None:
+        """A load that writes and those that read it back; what they wrote is gone afterwards."""
+        for load in chain:
+            say(f"{stage}: {load.rows[0][0].title}: {name}")
+            os.sync()  # nobody pays for what another one left to be written back
+            for row, sample in target.run(load, volume).items():
+                if counts:
+                    self._note(row, name, sample)
+        target.drop_topics()
 
     def _measure_memory(self, servers: dict[str, Server], resident: Row, shared: Row) -> None:
         for name, server in servers.items():
@@ -161,16 +206,15 @@ class Run:
             self._note(resident, name, Sample(used.resident_mb))
             self._note(shared, name, Sample(used.proportional_mb))
 
-    def _measure_idle_cpu(self, servers: dict[str, Server]) -> None:
-        for repetition in range(self._plan.repetitions):
-            say(f"idle {repetition + 1}/{self._plan.repetitions}")
-            before = {name: usage.cpu_seconds(server.pids()) for name, server in servers.items()}
-            begun = time.monotonic()
-            time.sleep(self._plan.idle_seconds)
-            for name, server in servers.items():
-                used = usage.cpu_seconds(server.pids()) - before[name]
-                percent = 100 * used / (time.monotonic() - begun)
-                self._note(IDLE_CPU, name, Sample(percent))
+    def _measure_idle_cpu(self, servers: dict[str, Server], stage: str) -> None:
+        say(f"{stage}: idle")
+        before = {name: usage.cpu_seconds(server.pids()) for name, server in servers.items()}
+        begun = time.monotonic()
+        time.sleep(self._plan.idle_seconds)
+        for name, server in servers.items():
+            used = usage.cpu_seconds(server.pids()) - before[name]
+            percent = 100 * used / (time.monotonic() - begun)
+            self._note(IDLE_CPU, name, Sample(percent))
 
     def _measure_failover(self, servers: dict[str, Server]) -> None:
         """Last of all, and once: the killed broker stays dead."""
