@@ -14,7 +14,10 @@ from cotidal.messages.records.metadata import (
     UnregisterBrokerRecord,
 )
 from cotidal.messages.rpc.apis import ApiKey
-from cotidal.messages.rpc.broker_heartbeat import BrokerHeartbeatRequest
+from cotidal.messages.rpc.broker_heartbeat import (
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+)
 from cotidal.messages.rpc.broker_registration import (
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
@@ -119,8 +122,9 @@ def test_the_last_nodes_of_a_cluster_do_not_wait_for_a_controller_that_cannot_be
     assert state.gone
 
 
-def test_a_broker_whose_connection_ends_is_looked_for_by_a_controller_that_is_no_broker() -> None:
-    """Its death is known at once, not when its session is over."""
+def controller_of_broker_2() -> LoneNode:
+    """A node that decides, and broker 2 elsewhere, which is registered, unfenced and talks to it on
+    connection 2."""
     node = node_with()
     register = BrokerRegistrationRequest(
         broker_id=2,
@@ -132,15 +136,106 @@ def test_a_broker_whose_connection_ends_is_looked_for_by_a_controller_that_is_no
     )
     node.tell(ConnectionOpened(ConnectionId(2), "CONTROLLER", "127.0.0.1"))
     epoch = node.ask(ApiKey.BROKER_REGISTRATION, 4, register, connection=2).broker_epoch
-    beat = BrokerHeartbeatRequest(2, epoch, current_metadata_offset=epoch)
-    assert not node.ask(ApiKey.BROKER_HEARTBEAT, 1, beat, connection=2).is_fenced
+    assert not beat(node, epoch).is_fenced
+    return node
+
+
+def beat(node: LoneNode, epoch: int, connection: int = 2) -> BrokerHeartbeatResponse:
+    request = BrokerHeartbeatRequest(2, epoch, current_metadata_offset=epoch)
+    return node.ask(ApiKey.BROKER_HEARTBEAT, 1, request, connection=connection)
+
+
+def probes(node: LoneNode) -> list[Call]:
+    """Those since this was last asked."""
+    found = [each for each in node.other if isinstance(each, Call) and each.lane == "probe"]
+    node.other.clear()
+    return found
+
+
+def is_fenced(node: LoneNode) -> bool:
+    return node.node._state.controller.committed.brokers[NodeId(2)].fenced
+
+
+def test_a_broker_whose_connection_ends_is_looked_for_by_a_controller_that_is_no_broker() -> None:
+    """Its death is known at once, not when its session is over."""
+    node = controller_of_broker_2()
     state = node.node._state
     state.config = state.config._replace(endpoints=())
     node.tell(ConnectionLost(ConnectionId(2)))
-    (probe,) = [each for each in node.other if isinstance(each, Call)]
+    (probe,) = probes(node)
     assert (probe.peer, probe.endpoint.host) == (2, "elsewhere")
     node.tell(CallFailed(probe.token, True, "refused"))
-    assert state.controller.committed.brokers[NodeId(2)].fenced
+    assert is_fenced(node)
+
+
+def test_a_probe_that_a_dying_listener_still_took_is_repeated_until_it_is_refused() -> None:
+    """A process that is killed loses its connections first, and its listener a moment later."""
+    node = controller_of_broker_2()
+    node.tell(ConnectionLost(ConnectionId(2)))
+    (probe,) = probes(node)
+    for pause in (10, 20, 40):
+        node.tell(CallFailed(probe.token, False, "the connection was lost"))
+        node.pass_time(pause - 1)
+        assert not probes(node)
+        node.pass_time(1)
+        (probe,) = probes(node)
+    assert not is_fenced(node)
+    node.tell(CallFailed(probe.token, True, "refused"))
+    assert is_fenced(node)
+    node.pass_time(1_000)
+    assert not probes(node)
+
+
+def test_a_probe_that_is_lost_is_not_repeated_once_the_broker_has_spoken() -> None:
+    node = controller_of_broker_2()
+    epoch = node.node._state.controller.committed.brokers[NodeId(2)].epoch
+    node.pass_time(5)
+    node.tell(ConnectionLost(ConnectionId(2)))
+    (probe,) = probes(node)
+    node.tell(CallFailed(probe.token, False, "the connection was lost"))
+    node.pass_time(5)
+    node.tell(ConnectionOpened(ConnectionId(3), "CONTROLLER", "127.0.0.1"))
+    assert not beat(node, epoch, connection=3).is_fenced
+    node.pass_time(500)
+    assert not probes(node)
+    assert not is_fenced(node)
+
+
+def test_a_probe_without_an_answer_is_not_repeated() -> None:
+    """Who is silent runs out of session."""
+    node = controller_of_broker_2()
+    node.tell(ConnectionLost(ConnectionId(2)))
+    (probe,) = probes(node)
+    node.pass_time(500)
+    node.tell(CallFailed(probe.token, False, "it did not answer in time"))
+    node.pass_time(1_000)
+    assert not probes(node)
+
+
+def test_probes_that_are_always_lost_come_to_an_end() -> None:
+    """Something stands before the broker that takes every connection and ends it."""
+    node = controller_of_broker_2()
+    node.node._state.controller.duties.sessions.timeout_ms = 60_000
+    node.tell(ConnectionLost(ConnectionId(2)))
+    asked = 0
+    for _ in range(5_000):
+        for probe in probes(node):
+            asked += 1
+            node.tell(CallFailed(probe.token, False, "the connection was lost"))
+        node.pass_time(1)
+    assert 15 < asked < 30
+    assert not node.node._state.controller.probes_due
+
+
+def test_a_controller_that_decides_no_more_repeats_no_probe() -> None:
+    node = controller_of_broker_2()
+    node.tell(ConnectionLost(ConnectionId(2)))
+    (probe,) = probes(node)
+    node.tell(CallFailed(probe.token, False, "the connection was lost"))
+    decisions.deactivate(node.node._state)
+    assert not node.node._state.controller.probes_due
+    node.pass_time(100)
+    assert not probes(node)
 
 
 def test_why_a_registration_is_refused_is_told_once() -> None:

@@ -23,8 +23,10 @@ from cotidal.messages.rpc.broker_heartbeat import BrokerHeartbeatRequest
 from cotidal.node import calls, quorum
 from cotidal.node.connections import Slot
 from cotidal.node.decisions import (
+    PROBE_TIMEOUT_MS,
     Answer,
     Nothing,
+    ProbeDue,
     Probing,
     Then,
     fence_refused,
@@ -38,6 +40,12 @@ from cotidal.settings import effective
 from cotidal.values import Millis, NodeId
 
 FORWARD_TIMEOUT_MS = 10_000
+PROBE_AGAIN_FIRST_MS = 10
+"""After a probe that was lost: a process that is killed is gone in a few milliseconds. Doubled each
+time, up to PROBE_AGAIN_MAX_MS."""
+PROBE_AGAIN_MAX_MS = 160
+PROBED_AGAIN_MS = 3_000
+"""For so long: something else than a dying process ends our connections there."""
 
 
 class CreateCall(NamedTuple):
@@ -88,10 +96,37 @@ def on_forward_failed(state: NodeState, forwarded: Forwarded) -> None:
 
 
 def on_probe_failed(state: NodeState, probing: Probing, *, refused: bool) -> None:
-    """A connection that is refused is strong evidence; a silent one will run out of session."""
+    """A connection that is refused is strong evidence; a silent one will run out of session. One
+    that stood and was lost is neither: the system ends the connections of a process that is killed
+    before its listener, which still took this one. A moment later it is refused."""
     if refused:
         fence_refused(state, probing.probe)
         quorum.place(state)
+    elif state.now < probing.asked_at + PROBE_TIMEOUT_MS and _is_silent_since(state, probing):
+        pause = min(PROBE_AGAIN_FIRST_MS << min(probing.lost, 10), PROBE_AGAIN_MAX_MS)
+        due = ProbeDue(Millis(state.now + pause), probing)
+        state.controller.probes_due[probing.probe.node_id] = due
+        state.control_moved = True
+
+
+def _is_silent_since(state: NodeState, probing: Probing) -> bool:
+    """Its session goes on, and it has said nothing since it was first probed."""
+    duties = state.controller.duties
+    session = None if duties is None else duties.sessions.of.get(probing.probe.node_id)
+    return (
+        session is not None
+        and session.last_contact <= probing.begun_at
+        and probing.begun_at + PROBED_AGAIN_MS > state.now
+    )
+
+
+def _probe_again(state: NodeState) -> None:
+    due = state.controller.probes_due
+    for node_id, (at, probing) in list(due.items()):
+        if at <= state.now:
+            del due[node_id]
+            if _is_silent_since(state, probing):
+                probe_listener(state, probing.probe, probing)
 
 
 def probe_broker(state: NodeState, node_id: NodeId) -> None:
@@ -112,6 +147,8 @@ def on_ticked(state: NodeState) -> None:
         session = duty.duties.sessions.of[me]
         if session.epoch == duty.broker_epoch:
             session.last_contact = state.now
+    if duty.probes_due:
+        _probe_again(state)
     while duty.controller is not None and duty.duties is not None and _leads(state):
         if periodic.next_deadline(duty.controller, duty.duties) > state.now:
             return
@@ -127,7 +164,8 @@ def next_deadline(state: NodeState) -> Millis | None:
     duty = state.controller
     if duty.controller is None or duty.duties is None or not _leads(state):
         return None
-    return periodic.next_deadline(duty.controller, duty.duties)
+    deadline = periodic.next_deadline(duty.controller, duty.duties)
+    return min((deadline, *(due.at for due in duty.probes_due.values())))
 
 
 def _leads(state: NodeState) -> bool:

@@ -34,7 +34,7 @@ from cotidal.node import calls
 from cotidal.node.connections import Slot
 from cotidal.node.effects import Note
 from cotidal.node.state import ControllerAt, NodeState
-from cotidal.values import NO_BROKER_EPOCH, LeaderEpoch, Offset
+from cotidal.values import NO_BROKER_EPOCH, LeaderEpoch, Millis, NodeId, Offset
 
 PROBE_TIMEOUT_MS = 500
 
@@ -73,6 +73,18 @@ class Probing(NamedTuple):
     """Is there anybody behind this broker's listener?"""
 
     probe: Probe
+    asked_at: Millis
+    begun_at: Millis
+    """Of the first of these probes, where the ones before were lost."""
+    lost: int = 0
+    """So many were."""
+
+
+class ProbeDue(NamedTuple):
+    """A probe that was lost, and when it is to be repeated."""
+
+    at: Millis
+    probing: Probing
 
 
 class ControllerDuty:
@@ -86,6 +98,7 @@ class ControllerDuty:
         "epoch",
         "in_flight",
         "leader",
+        "probes_due",
         "submitted",
         "until_open",
     )
@@ -98,6 +111,8 @@ class ControllerDuty:
         """While this node leads the quorum."""
         self.duties: periodic.Duties | None = None
         self.epoch = LeaderEpoch(-1)
+        self.probes_due: dict[NodeId, ProbeDue] = {}
+        """Of brokers whose last probe was lost."""
         self.submitted: deque[Proposal] = deque()
         """Decided, not yet proposed to the quorum: empty between two steps."""
         self.in_flight: deque[InFlight] = deque()
@@ -136,6 +151,7 @@ def deactivate(state: NodeState) -> None:
     """Another node leads, or nobody: what is not committed may never be."""
     duty = state.controller
     duty.controller = duty.duties = None
+    duty.probes_due.clear()
     lost, duty.in_flight = duty.in_flight, deque()
     for waiting in lost:
         _give_up(state, waiting.then)
@@ -210,7 +226,8 @@ def refuse(state: NodeState, slot: Slot) -> None:
     slot.connection.answer(slot, reply, state.out)
 
 
-def probe_listener(state: NodeState, probe: Probe) -> None:
+def probe_listener(state: NodeState, probe: Probe, lost: Probing | None = None) -> None:
+    """``lost``: the one before, which this one repeats."""
     endpoint = calls.broker_endpoint(state, probe.node_id)
     if endpoint is None:
         return
@@ -223,7 +240,11 @@ def probe_listener(state: NodeState, probe: Probe) -> None:
         version=0,
         message=ApiVersionsRequest(),
         timeout_ms=PROBE_TIMEOUT_MS,
-        owner=Probing(probe),
+        owner=(
+            Probing(probe, state.now, state.now)
+            if lost is None
+            else Probing(probe, state.now, lost.begun_at, lost.lost + 1)
+        ),
     )
 
 
