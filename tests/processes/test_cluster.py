@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 pytest.importorskip("confluent_kafka")
+from cotidal.testing.cluster import ProcessCluster
 from real_cluster import RealCluster, Writing, read_all, until
 
 GAP_SECONDS_MAX = 8
@@ -140,6 +141,19 @@ def test_all_nodes_killed_at_once_come_back_with_what_was_acknowledged(tmp_path:
         held = read_all(cluster.bootstrap, "kept", 0, set(writing.acknowledged))
         assert set(writing.acknowledged) <= set(held)
         cluster.until_in_sync("kept")
+
+
+def test_controllers_beside_the_brokers_find_out_at_once_that_one_was_killed(
+    tmp_path: Path,
+) -> None:
+    """By its listener, which goes after its connections: not when its session is over."""
+    with ProcessCluster(3, controllers=3, directory=tmp_path) as cluster:
+        for node in cluster.nodes:
+            fenced = f"fenced broker {node}: "
+            cluster.kill(node)
+            until(lambda fenced=fenced: fenced in cluster.journal.read_text())  # type: ignore[misc]
+            assert f"{fenced}nobody listens there" in cluster.journal.read_text()
+            cluster.restart(node)
 
 
 def test_nodes_whose_parent_is_gone_stop_in_order(tmp_path: Path) -> None:

@@ -303,15 +303,18 @@ class ProcessCluster(Disturbed):
         self,
         brokers: int = 3,
         *,
+        controllers: int = 0,
         settings: Mapping[str, str] | None = None,
         directory: str | os.PathLike[str] | None = None,
         port: int | None = None,
         environment: Mapping[str, str] | None = None,
         trace: str | os.PathLike[str] | None = None,
     ) -> None:
-        """``environment``: of its processes, beside this one's. ``trace``: a directory in which
-        every life of every node is recorded."""
+        """``controllers``: so many beside the brokers (1, 3 or 5), which are nodes 101, 102, ...;
+        0: the first brokers are. ``environment``: of its processes, beside this one's. ``trace``: a
+        directory in which every life of every node is recorded."""
         super().__init__()
+        self._controllers = controllers
         self._environment = {**os.environ, **(environment or {})}
         self.bootstrap = ""
         """Where clients begin, once it runs."""
@@ -338,6 +341,7 @@ class ProcessCluster(Disturbed):
 
     def start(self) -> Self:
         command = [*self.PYTHON, "-m", "cotidal", "up", f"--brokers={self.brokers}"]
+        command += [f"--controllers={self._controllers}"] if self._controllers else []
         command += ["--no-console"]
         command += [f"--data={self.data}"]
         command += ["--chaos"] if self.brokers > 1 else []
