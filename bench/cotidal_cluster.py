@@ -15,24 +15,35 @@ PORTS_PER_BROKER: Final = 3
 
 
 def recipe(
-    brokers: int, directory: Path, python: str = sys.executable, overrides: Sequence[str] = ()
+    brokers: int,
+    directory: Path,
+    python: str = sys.executable,
+    overrides: Sequence[str] = (),
+    controllers: int = 0,
 ) -> Recipe:
-    """A new cluster with its data under ``directory``, not started. ``overrides``: NAME=VALUE."""
+    """A new cluster with its data under ``directory``, not started. ``overrides``: NAME=VALUE;
+    ``controllers``: so many beside the brokers."""
     _compile_bytecode(python)
     ports = free_ports(brokers * PORTS_PER_BROKER)
     command = (
         *(python, "-m", "cotidal", "up"),
         *("--brokers", str(brokers)),
+        *(("--controllers", str(controllers)) if controllers else ()),
         *("--data", str(directory / "data")),
         *("--port", str(ports[0])),
         "--no-console",
         *(part for override in overrides for part in ("--override", override)),
     )
-    homes = [directory / f"data/node-{node}" for node in range(1, brokers + 1)]
+    homes = [home(directory, node) for node in range(1, brokers + 1)]
     if brokers == 1:
         homes = [directory / "data"]
     pid_files = tuple(home / "pid" for home in homes)
     return Recipe("cotidal", (command,), ports[:brokers], directory, pid_files)
+
+
+def home(directory: Path, node: int) -> Path:
+    """Where one of several nodes has its data."""
+    return directory / f"data/node-{node}"
 
 
 def _compile_bytecode(python: str) -> None:

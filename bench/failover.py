@@ -1,8 +1,9 @@
 """``python -m bench.failover``: kill -9 of leaders, and how long until writes go on.
 
 Three brokers, three partitions on all of them, min.insync.replicas=2, a producer with acks=all.
-Every other kill strikes a node that is also the active controller. For each kill the longest time
-between two acknowledgements after it, with these clients:
+Every other kill strikes a node that is also the active controller; with ``--controllers``, which
+puts these beside the brokers, both are killed at once. For each kill the longest time between two
+acknowledgements after it, with these clients:
 
   quick     librdkafka with short back-offs (those of a program that cares)
   default   librdkafka as it comes
@@ -24,7 +25,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -102,9 +103,15 @@ class Ledger:
 
 
 def strike(
-    pid: int, bootstrap: str, topic: str, number: int, ledger: Ledger, settings: Mapping[str, Any]
+    pids: Sequence[int],
+    bootstrap: str,
+    topic: str,
+    number: int,
+    ledger: Ledger,
+    settings: Mapping[str, Any],
 ) -> float:
-    """Kill the process that leads the partition while it is written to: the longest silence.
+    """Kill the process that leads the partition (and others) while it is written to: the longest
+    silence.
 
     The producer is a new one: its back-off from a kill before would be measured otherwise."""
     producer = Producer(
@@ -119,10 +126,15 @@ def strike(
     )
     _write(producer, topic, number, ledger, BEFORE)
     killed = time.monotonic()
-    os.kill(pid, signal.SIGKILL)
+    _kill(pids)
     _write(producer, topic, number, ledger, AFTER)
     producer.flush(PATIENCE_S)
     return max(after - before for before, after in pairwise(ledger.times) if after > killed)
+
+
+def _kill(pids: Sequence[int]) -> None:
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
 
 
 def _write(producer: Producer, topic: str, number: int, ledger: Ledger, more: int) -> None:
@@ -162,7 +174,7 @@ def strike_once(server: Server, topic: str) -> float:
     leader = admin.list_topics(topic, timeout=10).topics[topic].partitions[0].leader
     others = [f"localhost:{port}" for n, port in enumerate(server.recipe.ports, 1) if n != leader]
     bootstrap, ledger = ",".join(others), Ledger()
-    seconds = strike(server.pid_of(leader), bootstrap, topic, 0, ledger, QUICK)
+    seconds = strike([server.pid_of(leader)], bootstrap, topic, 0, ledger, QUICK)
     read_back(bootstrap, topic, 1, set(ledger.values))
     return seconds
 
@@ -188,20 +200,24 @@ class Failover:
     def _kill_one(self, client: str, ledger: Ledger, *, with_controller: bool) -> Gap:
         self._until(self._is_whole, "the killed node did not come back into the ISR")
         controller = self._controller()
+        is_apart = controller > BROKERS
         number, leader = next(
             (number, partition.leader)
             for number, partition in self._partitions().items()
-            if (partition.leader == controller) is with_controller
+            if is_apart or (partition.leader == controller) is with_controller
         )
-        pid = self._server.pid_of(leader)
+        pids = [self._server.pid_of(leader)]
+        if is_apart and with_controller:
+            home = cotidal_cluster.home(self._server.recipe.directory, controller)
+            pids.append(int((home / "pid").read_text()))
         if client == PROBE:
-            seconds = self._probe(pid, leader, number)
+            seconds = self._probe(pids, leader, number)
         else:
-            seconds = strike(pid, self._server.bootstrap, TOPIC, number, ledger, CLIENTS[client])
+            seconds = strike(pids, self._server.bootstrap, TOPIC, number, ledger, CLIENTS[client])
         self._start_again()
         return Gap(seconds, with_controller)
 
-    def _probe(self, pid: int, leader: int, number: int) -> float:
+    def _probe(self, pids: Sequence[int], leader: int, number: int) -> float:
         """From the kill until one of the others appends."""
         with Cluster(self._server.bootstrap) as cluster, contextlib.ExitStack() as stack:
             metadata = cluster.metadata((TOPIC,))
@@ -214,7 +230,7 @@ class Failover:
                 topic.name, topic.topic_id, (PartitionProduceData(number, batch),)
             )
             request = ProduceRequest(None, 1, PATIENCE_S * 1000, (data,))
-            os.kill(pid, signal.SIGKILL)
+            _kill(pids)
             killed = time.monotonic()
             while time.monotonic() < killed + PATIENCE_S:
                 for connection in connections:
@@ -260,12 +276,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.failover", description=__doc__)
     parser.add_argument("--kills", type=int, default=20, help="for each client (default 20)")
     parser.add_argument("--client", choices=(*CLIENTS, PROBE), help="only this one")
+    parser.add_argument("--controllers", type=int, default=0, choices=(0, 3, 5), help="apart")
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args()
     clients = [asked.client] if asked.client else [*CLIENTS, PROBE]
     with tempfile.TemporaryDirectory(prefix="cotidal-failover-") as work:
         try:
-            with serving(cotidal_cluster.recipe(BROKERS, Path(work))) as server:
+            recipe = cotidal_cluster.recipe(BROKERS, Path(work), controllers=asked.controllers)
+            with serving(recipe) as server:
                 failover = Failover(server)
                 measured = {client: failover.measure(client, asked.kills) for client in clients}
         except (Failed, ServerFailed) as failure:
