@@ -2,6 +2,7 @@
 
     python -m tests.chaos --faults 200                 about seven minutes
     python -m tests.chaos --faults 200 --seed 17       that schedule again
+    python -m tests.chaos --controllers 3              controllers beside the brokers, struck too
     python -m tests.chaos --faults 20 --trace          every node recorded, and lived again
     python -m tests.chaos --mutant acks-before-high-watermark      is a planted bug found?
 
@@ -50,6 +51,7 @@ def main() -> None:
         seed=options.seed,
         faults=options.faults,
         mutant=options.mutant,
+        controllers=options.controllers,
         trace=options.trace,
         tell=tell,
     )
@@ -60,7 +62,9 @@ def main() -> None:
         sys.exit(0)
     print(f"data and journal are in {home}; the same schedule again: --seed {options.seed}")
     script = home / "storm.script"
-    script.write_text(as_simulated(options.seed, struck), encoding="utf-8")
+    script.write_text(
+        as_simulated(options.seed, struck, controllers=options.controllers), encoding="utf-8"
+    )
     print(f"the same blows on simulated brokers: cotidal sim serve --script {script}")
     sys.exit(1)
 
@@ -71,11 +75,13 @@ def run(
     seed: int,
     faults: int,
     mutant: str | None = None,
+    controllers: int = 0,
     trace: bool = False,
     tell: Callable[[int, Command], None] = lambda number, command: None,
 ) -> Outcome:
     """``mutant``: a bug of tests/mutants, planted in the copy of the product that is run.
-    ``trace``: every node is recorded, and lived again in the end."""
+    ``controllers``: so many beside the brokers. ``trace``: every node is recorded, and lived again
+    in the end."""
     environment = {}
     home.mkdir(exist_ok=True)
     if mutant is not None:
@@ -86,7 +92,12 @@ def run(
         environment["PYTHONPATH"] = str(home / "tree")
     traces = home / "traces" if trace else None
     cluster = ProcessCluster(
-        3, directory=home, settings=dict(STORM.settings), environment=environment, trace=traces
+        3,
+        controllers=controllers,
+        directory=home,
+        settings=dict(STORM.settings),
+        environment=environment,
+        trace=traces,
     )
     storm = Storm(cluster, seed=seed, faults=faults, traces=traces, on_strike=tell)
     try:
@@ -101,6 +112,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--faults", type=int, help="how many (200; of a mutant 20)")
     parser.add_argument("--seed", type=int, default=1, help="of the schedule (1)")
     parser.add_argument("--mutant", metavar="NAME", help="a bug of tests/mutants to plant")
+    parser.add_argument(
+        "--controllers", type=int, choices=(0, 3, 5), default=0, help="beside the brokers (0)"
+    )
     parser.add_argument("--trace", action="store_true", help="record nodes, live them again")
     parser.add_argument("--dir", metavar="DIR", help="where data directories are made")
     parser.add_argument("--quiet", action="store_true", help="only the table")

@@ -112,7 +112,7 @@ class Nemesis:
 
     def look(self) -> None:
         """Violation if a node has ended that nobody ended."""
-        for node in self._cluster.nodes:
+        for node in self._cluster.processes:
             if node not in self._down and not self._cluster.is_running(node):
                 said = self._cluster.said(4_000)
                 raise Violation(ENDED_BY_ITSELF, f"node {node} ended by itself\n{said}")
@@ -126,17 +126,17 @@ class Nemesis:
         return not command.guard or (self.quiet and self._whole())
 
     def _node(self, command: Command, which: int = 0) -> int:
-        nodes = self._cluster.nodes
+        nodes = self._cluster.processes
         return nodes[(command.nodes[which] - 1) % len(nodes)]
 
     def _others(self, node: int) -> list[int]:
-        return [each for each in self._cluster.nodes if each != node]
+        return [each for each in self._cluster.processes if each != node]
 
     # Processes
 
     def _may_fall(self, node: int) -> bool:
         """It is up, and not the last process: with that one the parent would end."""
-        running = [each for each in self._cluster.nodes if each not in self._down]
+        running = [each for each in self._cluster.processes if each not in self._down]
         return node in running and node not in self._paused and len(running) > 1
 
     def _kill(self, command: Command) -> bool:
@@ -224,7 +224,7 @@ class Nemesis:
         self._tell()
 
     def _fill(self, command: Command) -> bool:
-        node = self._node(command)
+        node = self._cluster.nodes[(command.nodes[0] - 1) % len(self._cluster.nodes)]
         full = (node, self._logs[command.nodes[1] % len(self._logs)])
         if full in self._full or not self._may_fall(node):
             return False

@@ -40,19 +40,20 @@ STORM: Final = Plan(
 )
 
 
-def storm_schedule(seed: int, faults: int) -> Schedule:
+def storm_schedule(seed: int, faults: int, *, controllers: int = 0) -> Schedule:
     """Enough for so many faults, though some will mean nothing when their time comes."""
     seconds = (faults + 10) * STORM.gap_ms * 2 // 1000
-    return draw_schedule(seed, STORM._replace(seconds=seconds))
+    return draw_schedule(seed, STORM._replace(seconds=seconds, controllers=controllers))
 
 
-def as_simulated(seed: int, struck: Sequence[Command]) -> str:
+def as_simulated(seed: int, struck: Sequence[Command], *, controllers: int = 0) -> str:
     """The same blows at the same moments as a script of the simulator, to be seen and shrunk.
 
     They fall among other events there: what real processes did between two of them is not known.
     """
     last_ms = max((each.at_ms + each.for_ms for each in struck), default=0)
     plan = PLANS["calm"]._replace(
+        controllers=controllers,
         partitions=STORM.partitions,
         settings=STORM.settings,
         seconds=last_ms // 1000 + STORM.gap_ms // 1000,

@@ -189,13 +189,15 @@ class Storm:
 
     def _set_up(self) -> None:
         self._cluster.start()
-        bootstrap = self._cluster.bootstrap
+        bootstrap, processes = self._cluster.bootstrap, self._cluster.processes
         with Client(bootstrap) as client:
             create_topic(client, TOPIC, partitions=STORM.partitions, configs={})
             create_topic(client, COPIES, partitions=COPIES_PARTITIONS, configs={})
         self._nemesis = Nemesis(
             self._cluster,
-            storm_schedule(self._seed, self._faults),
+            storm_schedule(
+                self._seed, self._faults, controllers=len(processes) - len(self._cluster.nodes)
+            ),
             logs=[str(each) for each in self._partitions],
             whole=self._is_whole,
             on_strike=self._on_strike,
@@ -249,7 +251,7 @@ class Storm:
 
     def _roll(self) -> None:
         """One node after the other, in order, while writers go on; then they wait for answers."""
-        for node in self._cluster.nodes:
+        for node in self._cluster.processes:
             self._strike("rolling restart", f"of node {node}")
             self._nemesis.roll(node)
             self._recover()

@@ -13,6 +13,7 @@ import pytest
 import cotidal.sim
 import fingerprint
 from cotidal.cli.tally import build
+from cotidal.sim.checkers.window import hosted_by, image_of, quorum_of
 from cotidal.sim.faults.schedule import draw_schedule
 from cotidal.sim.plans import PLANS
 from cotidal.sim.run import Run, run
@@ -164,3 +165,14 @@ def test_every_run_of_the_corpus_says_what_was_found() -> None:
     assert len(CORPUS) > 10
     for path in CORPUS:
         assert path.read_text(encoding="utf-8").startswith("# "), path
+
+
+def test_apart_no_broker_votes_and_no_controller_is_a_broker() -> None:
+    one = Run(2, PLANS["apart"]._replace(seconds=SHORT))
+    assert one.go().broken is None
+    for process in one.world.running:
+        assert {voter.voter_id for voter in quorum_of(process).voter_set.voters} == {4, 5, 6}
+        assert set(image_of(process).brokers) == {1, 2, 3}
+        assert bool(hosted_by(process)) is (process.node_id <= 3)
+    struck = draw_schedule(2, PLANS["apart"])
+    assert {node for command in struck for node in command.nodes} >= {1, 2, 3, 4, 5, 6}

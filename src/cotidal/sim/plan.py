@@ -44,6 +44,10 @@ class Plan(NamedTuple):
     faults: Mapping[str, int]
     """Fault -> weight, in an order that is part of the plan."""
     nodes: int = 3
+    """Brokers."""
+    controllers: int = 0
+    """So many nodes beside these, with the numbers after theirs, decide and do nothing else; 0: all
+    brokers are controllers too."""
     region_ms: int = 0
     """Not 0: every node stands in a region of its own, at most so far from another."""
     seconds: int = 20
@@ -99,6 +103,11 @@ class Plan(NamedTuple):
     recorded: bool = False
     """Every life of a node is written down, and lived again."""
     exempt: frozenset[str] = frozenset()
+
+    @property
+    def processes(self) -> int:
+        """All nodes, of whatever kind."""
+        return self.nodes + self.controllers
 
     @property
     def may_lose(self) -> bool:

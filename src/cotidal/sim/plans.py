@@ -283,6 +283,16 @@ PLANS: Final[dict[str, Plan]] = {
             admin_gap_ms=120,
         ),
         Plan(
+            "apart",
+            "controllers beside the brokers: nodes of both kinds die, alone and together, or part",
+            _PROCESS | _NETWORK | _SMALL | {"kill-all": 1, "relapse": 1},
+            controllers=3,
+            gap_ms=600,
+            down_max=2,
+            duties=_DUTIES,
+            settings=_ROUNDS,
+        ),
+        Plan(
             "snapshots",
             "the metadata log is summed up every few records while controllers lag, die and return",
             _PROCESS | _NETWORK | _SMALL | {"kill-all": 1, "power": 3},

@@ -176,7 +176,7 @@ class Process:
         self.started_us = agenda.now
         self.alive = True
         self.paused = False
-        self.serving = False
+        self.serving = not machine.config.is_broker  # no clients to wait for
         self._agenda = agenda
         self._network = network
         self._watcher = watcher

@@ -337,7 +337,7 @@ class Run:
         return reader
 
     def _rack(self, name: str) -> str:
-        racks = [machine.config.rack or "" for machine in self.world.machines.values()]
+        racks = [machine.config.rack or "" for machine in self.world.brokers]
         return racks[sow(self.seed, "rack", name).below(len(racks))]
 
     def _endure(self) -> Iterator[int]:
@@ -452,6 +452,7 @@ def run(
 def _shape(plan: Plan) -> Shape:
     return Shape(
         nodes=plan.nodes,
+        controllers=plan.controllers,
         region_ms=plan.region_ms,
         first_voters=plan.first_voters,
         recorded=plan.recorded,

@@ -36,6 +36,9 @@ class Shape(NamedTuple):
     """What the cluster is made of."""
 
     nodes: int = 1
+    """Brokers."""
+    controllers: int = 0
+    """Beside them, with the numbers after theirs; 0: the brokers are."""
     settings: Mapping[str, str] = {}
     """Of every node, as in server.properties."""
     region_ms: int = 0
@@ -70,21 +73,28 @@ class World(Watcher):
         self._make_machines()
 
     def _make_machines(self) -> None:
-        ids = [NodeId(number) for number in range(1, self.shape.nodes + 1)]
-        points = {id_: Endpoint("CONTROLLER", f"node-{id_}", CONTROLLER_PORT) for id_ in ids}
-        first = ids[: self.shape.first_voters]
+        count = self.shape.nodes + self.shape.controllers
+        ids = [NodeId(number) for number in range(1, count + 1)]
+        deciding = ids[self.shape.nodes :] or ids
+        points = {id_: Endpoint("CONTROLLER", f"node-{id_}", CONTROLLER_PORT) for id_ in deciding}
+        first = deciding[: self.shape.first_voters]
         for id_ in ids:
             name = f"node-{id_}"
             draw = sow(self.seed, "machine", id_)
+            is_broker = id_ <= self.shape.nodes
+            clients = (Endpoint("PLAINTEXT", name, CLIENT_PORT),) if is_broker else ()
+            controllers = (Endpoint("CONTROLLER", name, CONTROLLER_PORT),) if id_ in points else ()
             config = NodeConfig(
                 node_id=id_,
                 cluster_id=self.cluster_id,
                 directory_id=Uuid(draw.bytes16()),
-                endpoints=(Endpoint("PLAINTEXT", name, CLIENT_PORT),),
-                controller_endpoints=(Endpoint("CONTROLLER", name, CONTROLLER_PORT),),
-                rack=name,
+                endpoints=clients,
+                controller_endpoints=controllers or clients,
+                rack=name if is_broker else None,
                 settings=self.shape.settings,
                 voters=() if first else tuple(points.items()),
+                is_broker=is_broker,
+                is_controller=id_ in points,
                 bootstrap=tuple(points[voter] for voter in first),
                 snapshot_chunk_bytes=SNAPSHOT_CHUNK_BYTES,
             )
@@ -132,7 +142,12 @@ class World(Watcher):
 
     def addresses(self) -> list[Address]:
         """Where clients may begin."""
-        return [(f"node-{id_}", CLIENT_PORT) for id_ in self.machines]
+        return [(f"node-{each.node_id}", CLIENT_PORT) for each in self.brokers]
+
+    @property
+    def brokers(self) -> list[Machine]:
+        """Whatever else they are."""
+        return [machine for machine in self.machines.values() if machine.config.is_broker]
 
     def start(self, id_: NodeId) -> bool:
         """A new process on the machine; False if its disk does not let it start."""

@@ -35,7 +35,7 @@ from typing import Any, ClassVar, Final, Self, TypeVar
 from cotidal.broker.config import BrokerConfig
 from cotidal.broker.control import PID_FILE, ControlError, Handle
 from cotidal.broker.faults import NO_FAULTS, Faults, Pair, both_ways
-from cotidal.broker.local import lay_out
+from cotidal.broker.local import FIRST_CONTROLLER, lay_out
 from cotidal.broker.main import Running, new_loop, serve
 from cotidal.core.coordinator import partition_of
 from cotidal.errors import ErrorCode
@@ -331,6 +331,12 @@ class ProcessCluster(Disturbed):
         return tuple(range(1, self.brokers + 1))
 
     @property
+    def processes(self) -> tuple[int, ...]:
+        """The brokers, and the controllers beside them."""
+        first = FIRST_CONTROLLER
+        return (*self.nodes, *range(first, first + self._controllers))
+
+    @property
     def data(self) -> Path:
         return self._data.path / "data"
 
@@ -380,7 +386,7 @@ class ProcessCluster(Disturbed):
     def end(self) -> None:
         """Whatever is left of it, paused nodes too."""
         if self.process is not None and self.process.poll() is None:
-            for node in self.nodes:
+            for node in self.processes:
                 with contextlib.suppress(OSError, ValueError):
                     self.signal(node, signal.SIGKILL)
             self.process.kill()

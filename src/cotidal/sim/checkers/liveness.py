@@ -59,6 +59,8 @@ def missing(
             yield BROKERS_UNFENCE, f"node {process.node_id} does not serve"
     image = image_of(leader)
     for process in world.running:
+        if not process.machine.config.is_broker:
+            continue
         broker = image.brokers.get(process.node_id)
         if broker is None or broker.epoch != broker_epoch_of(process):
             yield BROKERS_REGISTER, f"node {process.node_id} lives, and the controller has {broker}"

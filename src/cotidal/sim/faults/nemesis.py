@@ -135,9 +135,11 @@ class Nemesis:
         """Every partition has all its replicas in the ISR, in their incarnations."""
         image = self._furthest()
         for machine in self._world.machines.values():
-            broker = image.brokers.get(machine.node_id)
             if machine.process is None or machine.process.paused:
                 return False
+            if not machine.config.is_broker:
+                continue
+            broker = image.brokers.get(machine.node_id)
             if broker is None or broker.fenced:
                 return False
             if broker_epoch_of(machine.process) != broker.epoch:

@@ -182,7 +182,7 @@ class _Draw:
         self._entropy = sow(seed, "faults")
         self._plan = plan
         self._bag = [name for name, weight in plan.faults.items() for _ in range(weight)]
-        self._up_at = dict.fromkeys(range(1, plan.nodes + 1), 0)
+        self._up_at = dict.fromkeys(range(1, plan.processes + 1), 0)
         """Node -> when it is to be up again, as far as the schedule can know."""
 
     def commands(self) -> Iterable[Command]:
@@ -203,10 +203,10 @@ class _Draw:
         return DOWN_MIN_MS + self._below(1 + self._below(most_ms))
 
     def _node(self) -> int:
-        return 1 + self._below(self._plan.nodes)
+        return 1 + self._below(self._plan.processes)
 
     def _pair(self) -> tuple[int, int]:
-        nodes = self._plan.nodes
+        nodes = self._plan.processes
         one = self._node()
         return one, 1 + (one + self._below(max(nodes - 1, 1))) % nodes
 
@@ -248,7 +248,7 @@ class _Draw:
             case "clock-jump":
                 return [Command(at_ms, name, (self._node(),), self._below(2 * HOUR_MS) - HOUR_MS)]
             case _:
-                return self._apart(at_ms, name) if self._plan.nodes > 1 else ()
+                return self._apart(at_ms, name) if self._plan.processes > 1 else ()
 
     def _down(self, at_ms: int, fault: str, guard: str = "") -> list[Command]:
         """Somebody to be taken down; nobody if as many are down as may be."""

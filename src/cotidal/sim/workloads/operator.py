@@ -140,7 +140,7 @@ class Operator(Client):
     # Where partitions are
 
     def _reassign(self, partition: TopicPartition) -> None:
-        nodes = [int(node_id) for node_id in self.world.machines]
+        nodes = [int(each.node_id) for each in self.world.brokers]
         for place in range(len(nodes) - 1):
             other = place + self.draw(len(nodes) - place)
             nodes[place], nodes[other] = nodes[other], nodes[place]
@@ -164,7 +164,7 @@ class Operator(Client):
         self._send("elect", ApiKey.ELECT_LEADERS, 2, request)
 
     def _unregister(self, partition: TopicPartition) -> None:
-        down = [each.node_id for each in self.world.machines.values() if each.process is None]
+        down = [each.node_id for each in self.world.brokers if each.process is None]
         if down:
             request = UnregisterBrokerRequest(down[self.draw(len(down))])
             self._send("unregister", ApiKey.UNREGISTER_BROKER, 0, request)
@@ -182,7 +182,7 @@ class Operator(Client):
     def _change_throttle(self, partition: TopicPartition) -> None:
         """Who is throttled, or how much: of everybody or of one; sometimes of nobody."""
         side = ("leader", "follower")[self.draw(2)]
-        node = 1 + self.draw(len(self.world.machines))
+        node = 1 + self.draw(len(self.world.brokers))
         if self.draw(2):
             value = ("*", f"{partition.partition}:{node}", None)[self.draw(3)]
             self._configure(partition.topic, f"{side}.replication.throttled.replicas", value)
@@ -240,7 +240,7 @@ class Operator(Client):
         self._send("list moves", ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, request)
 
     def _err(self, partition: TopicPartition) -> None:
-        wrong = blunder(self.draw, partition.topic, len(self.world.machines))
+        wrong = blunder(self.draw, partition.topic, len(self.world.brokers))
         if wrong.key == ApiKey.PRODUCE and wrong.request.acks == 0:
             leader = self.leaders.get(partition)
             if leader is not None:
