@@ -27,7 +27,14 @@ from cotidal.messages.rpc.broker_registration import (
 from cotidal.messages.rpc.create_topics import CreatableTopic, CreateTopicsRequest
 from cotidal.node import controller, decisions, doubts, lifecycle
 from cotidal.node.effects import Call, MetadataBatch, Note, OpenLog, PutStraysAside
-from cotidal.node.events import CallFailed, ConnectionId, ConnectionLost, ConnectionOpened, Ticked
+from cotidal.node.events import (
+    CallFailed,
+    ConnectionId,
+    ConnectionLost,
+    ConnectionOpened,
+    DirectoryFailed,
+    Ticked,
+)
 from cotidal.values import Millis, NodeId, TopicPartition, Uuid, WallMillis
 from lone_node import LoneNode
 
@@ -236,6 +243,16 @@ def test_a_controller_that_decides_no_more_repeats_no_probe() -> None:
     assert not node.node._state.controller.probes_due
     node.pass_time(100)
     assert not probes(node)
+
+
+def test_a_controller_that_is_no_broker_does_not_become_one_when_a_disk_fails() -> None:
+    """It may have several log directories, as a broker has; only one of them holds anything."""
+    spare = Uuid(b"s" * 16)
+    node = LoneNode(log_dirs=(Uuid(b"d" * 16), spare), is_broker=False).begin()
+    assert node.node._state.controller.controller is not None
+    node.tell(DirectoryFailed(spare, "the disk is gone"))
+    node.pass_time(2_000)
+    assert not node.node._state.controller.committed.brokers
 
 
 def test_why_a_registration_is_refused_is_told_once() -> None:

@@ -75,6 +75,8 @@ class LoneNode:
         seed: int = 1,
         voters: tuple[tuple[NodeId, Endpoint], ...] = (),
         log_dirs: tuple[Uuid, ...] = (),
+        *,
+        is_broker: bool = True,
     ) -> None:
         self.settings = settings
         self.directory = log_dirs[0] if log_dirs else Uuid(b"d" * 16)
@@ -89,6 +91,7 @@ class LoneNode:
             settings=settings or {},
             log_dirs=log_dirs,
             voters=voters,
+            is_broker=is_broker,
         )
         self.node = Node(
             config,

@@ -156,8 +156,10 @@ def on_loaded(state: NodeState, before: Image) -> None:
 
 
 def on_directory_failed(state: NodeState) -> None:
-    """The controller is told now, not when the interval is over."""
-    state.life.beat_at(state.now)
+    """The controller is told now, not when the interval is over. A node that is no broker has
+    nothing to tell, and no heartbeats to tell it with."""
+    if state.config.is_broker:
+        state.life.beat_at(state.now)
 
 
 def on_registered(state: NodeState, reply: BrokerRegistrationResponse) -> None:
