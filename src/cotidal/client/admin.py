@@ -14,7 +14,14 @@ from typing import Final, NamedTuple, TypeVar
 
 from cotidal.client.backoff import Backoff
 from cotidal.client.cluster import Cluster
-from cotidal.client.failures import ClientError, TimedOut, UnknownTopic, Unreachable, raise_for
+from cotidal.client.failures import (
+    ClientError,
+    NoController,
+    TimedOut,
+    UnknownTopic,
+    Unreachable,
+    raise_for,
+)
 from cotidal.errors import ErrorCode
 from cotidal.messages.rpc.apis import ApiKey
 from cotidal.values import NodeId, TopicPartition, Uuid
@@ -309,7 +316,8 @@ def _decided(
     ask: Callable[[], Response],
     codes: Callable[[Response], Iterable[int]],
 ) -> Response:
-    """Asked again while there is no controller: another one may just be elected.
+    """Asked again while there is no controller: another one may just be elected. NoController if
+    time runs out meanwhile.
 
     One that stepped down may have decided all the same: a topic that was to be created is then
     refused because it is there, as by Kafka's own clients.
@@ -317,8 +325,10 @@ def _decided(
     backoff = Backoff(timeout_s=cluster.timeout_s)
     while True:
         response = ask()
-        if ErrorCode.NOT_CONTROLLER not in codes(response) or not backoff.wait():
+        if ErrorCode.NOT_CONTROLLER not in codes(response):
             return response
+        if not backoff.wait():
+            raise NoController(seconds=cluster.timeout_s)
 
 
 def _await_everywhere(cluster: Cluster, topic: str) -> None:

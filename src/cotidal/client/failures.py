@@ -6,6 +6,7 @@ ClientError
   ProtocolMismatch   the peer speaks no version that we speak, or bytes that cannot be read
   Refused            the cluster answered with an error code
     UnknownTopic     ... that the topic does not exist
+    NoController     ... that nobody decides, for as long as it was asked
   BadRecord          fetched bytes that are damaged
 
 A message says what happened; what to do next is the caller's to add (the command line does).
@@ -61,6 +62,15 @@ class UnknownTopic(Refused):
         self.nearest = nearest(topic, known)
         hint = f"; did you mean '{self.nearest}'?" if self.nearest else ""
         self.args = (f"topic '{topic}' does not exist{hint}",)
+
+
+class NoController(Refused):
+    def __init__(self, *, seconds: float) -> None:
+        super().__init__("the cluster", ErrorCode.NOT_CONTROLLER)
+        self.args = (
+            f"no broker has found a controller for {seconds:g} s: nothing can be decided until more"
+            " than half of the controllers run and reach each other",
+        )
 
 
 def known_code(code: int) -> ErrorCode:
