@@ -60,7 +60,7 @@ class Driver:
         "_counters",
         "_events",
         "_first_post",
-        "_flush",
+        "_flushes",
         "_journal",
         "_loop",
         "_meters",
@@ -89,7 +89,7 @@ class Driver:
         self._counters = counters
         self._on_fault = on_fault
         self._obey: Mapping[type, Obey] = {}
-        self._flush: Callable[[], None] = _nothing
+        self._flushes: tuple[Callable[[], None], ...] = ()
         self._events: deque[Event] = deque()
         self._news: deque[Event] = deque()
         self._recent: deque[tuple[str, object]] = deque(maxlen=FAULT_EVENTS_TOLD)
@@ -100,10 +100,10 @@ class Driver:
         self._timer: asyncio.TimerHandle | None = None
         self._armed_for: Millis | None = None
 
-    def obey_with(self, obey: Mapping[type, Obey], flush: Callable[[], None]) -> None:
+    def obey_with(self, obey: Mapping[type, Obey], *flushes: Callable[[], None]) -> None:
         """Who obeys which effect, and what ends a turn. Called once, before the first event."""
         self._obey = obey
-        self._flush = flush
+        self._flushes = flushes
 
     def post(self, event: Event) -> None:
         """Something happened. It is stepped in this turn, or in one that begins right away."""
@@ -137,7 +137,7 @@ class Driver:
         news = self._news
         node_step = self._node.step
         obey = self._obey
-        flush = self._flush
+        flushes = self._flushes
         recent = self._recent
         requests = 0
         now = now_millis()
@@ -157,9 +157,11 @@ class Driver:
                     micros = int((time.perf_counter() - begun) * 1_000_000)
                     events.append(TimeSpent(event[0], micros))
                 if requests == 1 and events:
-                    flush()
+                    for flush in flushes:
+                        flush()
             event = effect = None
-            flush()
+            for flush in flushes:
+                flush()
             self._scheduled = False
             self._arm(now)
         except Exception as error:
@@ -224,7 +226,3 @@ class Driver:
 def _short(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 2000 else text[:2000] + "..."
-
-
-def _nothing() -> None:
-    return None

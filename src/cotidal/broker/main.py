@@ -162,12 +162,12 @@ class Running:
         self._server = Server(
             loop,
             bounds=server_bounds(config),
-            post=self._post if self._edge is None else self._edge.on_event,
+            post=self._driver.post if self._edge is None else self._edge.on_event,
             journal=journal,
             counters=counters,
         )
         if self._edge is not None:
-            self._edge.attach(self._post, self._server)
+            self._edge.attach(self._driver.post, self._server)
         self._disk = Disk(
             loop,
             self._files,
@@ -175,7 +175,7 @@ class Running:
             missing=held.missing,
             metadata_path=config.metadata_dir,
             checkpoint_ms=config.number("log.flush.offset.checkpoint.interval.ms"),
-            post=self._post,
+            post=self._driver.post,
             on_broken=self._on_broken,
             on_fault=self._on_worker_fault,
             hold=self._server.on_held,
@@ -186,12 +186,12 @@ class Running:
         self._peers = Peers(
             loop,
             client_id=f"node-{config.node_id}",
-            post=self._post,
+            post=self._driver.post,
             warn=lambda sentence: journal.limited("peers", "warning", sentence),
             counters=counters,
             links=self._links,
         )
-        self._driver.obey_with(self._obeys(), self._flush)
+        self._driver.obey_with(self._obeys(), self._server.flush, self._peers.flush)
         self._metrics = MetricsEndpoint(
             loop, Answers(scrape=self._node_metrics().scrape, healthy=self._is_serving)
         )
@@ -233,10 +233,6 @@ class Running:
             Serve: self._on_serve,
             Stop: self._on_stop,
         }
-
-    def _flush(self) -> None:
-        self._server.flush()
-        self._peers.flush()
 
     # Life
 
