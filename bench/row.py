@@ -108,6 +108,7 @@ CLUSTER_BROKERS_MIN: Final = 3
 CLUSTER_GOALS: Final = {
     LOADED_RESIDENT.key: 0.15,
     IDLE_CPU.key: 0.25,
+    "drain_1k": 1.5,
     "p50_all": 0.4,
     "rd_p50_all": 0.4,
 }

@@ -146,6 +146,10 @@ LOG_RECENT_BATCHES: Final = 1024
 """Batches at a log's tail whose positions are kept in memory, so that a reader who keeps up needs
 no index: 16 bytes each, at most twice this many, 32 KB a partition."""
 
+LOG_TAIL_BYTES: Final = 4096
+"""An append up to this large stays in memory until the next one: each follower that has all before
+it asks for it at once, and is answered without a system call. So much memory a partition."""
+
 LOG_RESUME_POINTS: Final = 64
 """Readers behind the tail whose next position is remembered, so that each read on is one pread."""
 

@@ -7,7 +7,8 @@ keeps up costs two bisections and one pread and no batch is looked at. Elsewhere
 headers in the bytes it has just read, to end at a batch boundary; the crc of a batch is checked
 when it lies outside ``_verified``, the range of the file that this process wrote or has checked.
 For a reader who only sends on what he reads (``leave``), many bytes within that range are not read
-at all: memory, or the index, says where they end.
+at all: memory, or the index, says where they end. What was appended last, if it is little, is
+still in memory: followers that have all the rest ask for just that.
 
 Invariant: ``_positions[i]`` is where the batch begins whose next offset is ``_ends[i]``; both
 ascend; the batches are the last ones of the file; offsets from ``_recent_floor`` on are in them.
@@ -84,6 +85,8 @@ class Segment:
         "_recent_floor",
         "_since_index",
         "_suffix",
+        "_tail",
+        "_tail_at",
         "_verified_from",
         "_verified_to",
         "_youngest",
@@ -131,6 +134,10 @@ class Segment:
         self._ends = array("q")
         self._positions = array("q")
         self._recent_floor: int = base_offset if size == 0 else 1 << 62
+        self._tail = b""
+        """What was appended last, if it was little."""
+        self._tail_at = 0
+        """Where it stands in the file."""
         self._verified_from = 0
         self._verified_to = 0
 
@@ -143,6 +150,9 @@ class Segment:
         """Write; the caller then calls ``note`` for each batch, or ``cut_back`` after an error."""
         self.file().append(buffers)
         self.synced = False
+        little = sum(map(len, buffers)) <= limits.LOG_TAIL_BYTES
+        self._tail = b"".join(buffers) if little else b""
+        self._tail_at = self.size
 
     def note(self, size_bytes: int, next_offset: int, max_timestamp: WallMillis) -> None:
         """Take in a batch that was written at ``self.size``."""
@@ -191,6 +201,7 @@ class Segment:
 
     def forget_recent(self) -> None:
         """Readers have moved on: give the tail's memory back."""
+        self._tail = b""
         self._ends = array("q")
         self._positions = array("q")
         self._recent_floor = 1 << 62
@@ -252,6 +263,9 @@ class Segment:
                 stop = positions[first + 1]
             else:
                 stop = self.size
+        since = start - self._tail_at
+        if since >= 0 and stop <= self._tail_at + len(self._tail):
+            return self._tail[since : stop - self._tail_at]
         if leave and stop - start >= LEAVE_BYTES_MIN:
             return self.file().leave(stop - start, start)
         return self.file().pread(stop - start, start)
@@ -515,6 +529,7 @@ class Segment:
 
     def begin_tail(self, end_offset: int) -> None:
         """The next batch comes at ``end_offset``, and none of those before are in memory."""
+        self._tail = b""
         self._ends = array("q")
         self._positions = array("q")
         self._recent_floor = end_offset
